@@ -20,8 +20,8 @@ BY_ELEMENTS = """t + 1 == [2, 3]; 1 - t == [0, -1]; t * t == [1, 4]; t.exp().log
 torch.ones(1) + t == [2, 3]; torch.tensor([1.0, 3.0]) + t == [2, 5]; t.double() == [1, 2]
 t.to(torch.int64) == [1, 2]; torch.zeros_like(t) == [0, 0]; torch.nn.functional.relu(-t) == [0, 0]
 t.add_(1) == [2, 3]; t.clone() == [1, 2]; torch.where(t > 1, t, 0.5) == [0.5, 2]; t.detach() == [1, 2]
-(t == t) == [True, True]; t.clamp(max=1) == [1, 1]; t + torch.ones([1] * 66 + [2]) == [2, 3]; torch.add(t, t, alpha=2) == [3, 6]
-t.mul_(t) == [1, 4]"""
+(t == t) == [True, True]; t.clamp(max=1) == [1, 1]
+t + torch.ones([1] * 66 + [2]) == [2, 3]; torch.add(t, t, alpha=2) == [3, 6]; t.mul_(t) == [1, 4]"""
 REFUSED = """t.sum(0); t.sum(dim=0); torch.amax(t, 0); t[0]; t[None]; torch.add(t, 1, out=torch.ones(1))
 t.mT; t.T; t.data; t.numpy(); t.tolist(); t.to("meta")
 t.cumsum(0); t.requires_grad_(); torch.cat([t, t]); torch.stack([t]); copy.deepcopy(t); pickle.dumps(t)

@@ -217,21 +217,8 @@ struct Walker {
       fail(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
     }
     int dims = is_byte_or_bool(t.get()) ? t->ndim : 1;
-    if (is_byte_or_bool(t.get())) check_mask(t.get());
     named_dim++;
     record(std::move(t), dims);
-  }
-
-  // Here, because the error counts dimensions of self.
-  void check_mask(const Tensor* mask) {
-    for (int d = 0; d < mask->ndim; d++) {
-      if (dim + d >= view->ndim || mask->size(d) != view->size(dim + d)) {
-        failf(PyExc_IndexError,
-              "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at "
-              "index %d",
-              sizes_text(mask->sizes()).c_str(), d, sizes_text(view->sizes()).c_str(), dim + d);
-      }
-    }
   }
 
   void record(TensorRef index, int dims) {
