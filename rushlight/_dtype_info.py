@@ -1,5 +1,6 @@
 """`finfo` and `iinfo`: the limits of floating-point and integer dtypes."""
 
+from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 import rushlight
@@ -125,6 +126,13 @@ class finfo(_DtypeInfo):
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
         values = ", ".join(f"{name}={getattr(self, name):g}" for name in names)
         return f"finfo({values}, dtype={self._name})"
+
+
+@cache
+def extremes(dtype: Any) -> tuple[float, float]:
+    """The most negative and the largest finite number of a floating-point dtype."""
+    limits = finfo(dtype)
+    return limits.min, limits.max
 
 
 class iinfo(_DtypeInfo):

@@ -688,13 +688,13 @@ def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
 
 
 def _replacements(input, nan, posinf, neginf):
-    from rushlight._dtype_info import finfo
+    from rushlight._dtype_info import extremes
 
-    limits = finfo(input.dtype)
+    least, largest = extremes(input.dtype)
     return (
         0.0 if nan is None else nan,
-        limits.max if posinf is None else posinf,
-        limits.min if neginf is None else neginf,
+        largest if posinf is None else posinf,
+        least if neginf is None else neginf,
     )
 
 

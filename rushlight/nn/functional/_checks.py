@@ -2,7 +2,8 @@
 
 from math import inf
 
-from rushlight import Tensor, finfo
+from rushlight import Tensor
+from rushlight._dtype_info import extremes
 from rushlight._signatures import check_call
 from rushlight.ops._public import C_NAMES, check_tensor, public, type_name
 
@@ -33,9 +34,10 @@ def require_representable(input, *numbers):
     """Refuse numbers beyond the floating-point dtype of the input, but for infinities."""
     if not input.is_floating_point():
         return
-    largest = float(finfo(input.dtype).max)
-    if any(largest < abs(n) < inf for n in numbers):
-        raise RuntimeError(f"value cannot be converted to type {C_NAMES[input.dtype]} without overflow")
+    largest = extremes(input.dtype)[1]
+    for n in numbers:
+        if largest < abs(n) < inf:
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES[input.dtype]} without overflow")
 
 
 def require_floating(function, kernel, value):

@@ -8,6 +8,7 @@ import math
 
 import rushlight
 from rushlight import _C
+from rushlight._dtype_info import extremes
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import (
     functional,
@@ -107,7 +108,7 @@ def _hardtanh(input, low, high, inplace):
     if low == low and high == high:
         require_representable(input, low, high)
     elif input.is_floating_point():  # beside NaN a bound that the dtype does not hold does not matter
-        largest = rushlight.finfo(input.dtype).max
+        largest = extremes(input.dtype)[1]
         low, high = (math.nan if largest < abs(bound) < math.inf else bound for bound in (low, high))
     return _in_place(ops.hardtanh, input, low, high) if inplace else ops.hardtanh(input, low, high)
 
@@ -436,7 +437,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     """
     require_floating("softshrink", "softshrink_check", input)
     refuse_complex(lambd, kind="double")
-    largest = float(rushlight.finfo(input.dtype).max)
+    largest = extremes(input.dtype)[1]
     if not 0 <= lambd <= largest:
         raise RuntimeError(
             f"lambda must be in range [0, {largest:g}] for input dtype {type_name(input.dtype)}, "
@@ -444,10 +445,8 @@ def softshrink(input, lambd=0.5, *, out=None):
         )
     lambd = float(lambd)
     hidden = (input >= -lambd) & (input <= lambd)
-    above, below = input > lambd, input < -lambd
-    input = _straight(input)
-    moved = rushlight.where(above, input - lambd, rushlight.where(below, input + lambd, input))
-    result = rushlight.where(hidden, 0.0, moved)
+    above, input = input > lambd, _straight(input)
+    result = rushlight.where(hidden, 0.0, rushlight.where(above, input - lambd, input + lambd))
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
