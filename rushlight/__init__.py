@@ -79,6 +79,7 @@ globals().update(_operations.FUNCTIONS)
 
 from rushlight import (  # noqa: E402
     _absent,
+    _kinds,
     _settings,
     _tensor_types,
     autograd,
@@ -113,6 +114,7 @@ from rushlight.random import (  # noqa: E402
     set_rng_state,
 )
 
+_kinds.mark(_operations.FUNCTIONS)
 globals().update({name: getattr(_settings, name) for name in _settings.EXPORTED})
 globals().update(_tensor_types.TYPES)
 for _kind in (dtype, device, Size, layout, memory_format, finfo, iinfo):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._kinds import make_builtin
 from rushlight.nn import functional as F
 from rushlight.nn.functional.activation import randomly_leaky
 from rushlight.nn.functional.distance import check_triplet, triplet
@@ -192,3 +193,6 @@ def _how(out, flat, weight, offsets, mode, include_last_offset, padding_idx):
         first = first.scatter_reduce(0, counted.unsqueeze(-1).expand_as(places), places, "amin")
         largest = rushlight.cat([rows, rows.new_zeros(1)])[first]
     return bags, sizes, largest
+
+
+make_builtin(list(globals().values()))

@@ -198,6 +198,7 @@ def _reduce_function(function: Any) -> Any:
 
 
 copyreg.pickle(_C.Function, _reduce_function)
+copyreg.pickle(_C.Builtin, _reduce_function)
 
 
 def _reduce_descriptor(method: Any) -> Any:

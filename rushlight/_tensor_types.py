@@ -198,4 +198,8 @@ def typename(obj: Any, /) -> str:
     module = getattr(obj, "__module__", "") or ""
     if module in ("builtins", "__builtin__", ""):
         return kind.__qualname__
+    if isinstance(kind, type) and module.startswith("rushlight.nn."):
+        from rushlight._checkpoint_pickle import torch_name
+
+        return ".".join(torch_name(module, kind.__qualname__))
     return f"{module}.{kind.__qualname__}".replace("rushlight.", "torch.", 1)

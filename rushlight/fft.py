@@ -9,6 +9,7 @@ from __future__ import annotations
 import math as _math
 
 from rushlight import _C
+from rushlight._kinds import make_builtin as _make_builtin
 from rushlight._type_names import type_name as _class_name
 from rushlight.ops import fft as _core
 from rushlight.ops._public import FUNCTIONS as _FUNCTIONS
@@ -375,3 +376,6 @@ def ifftshift(input, dim=None):
     tensor([ 0,  1, -2, -1])
     """
     return _shift(input, dim, lambda n: (n + 1) // 2)
+
+
+_make_builtin(globals()[_each] for _each in __all__)

@@ -352,7 +352,7 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Calls a function as if nobody had overridden it, for a handler that wants to see what it is made of: a
     function in Python is entered, and what it calls is asked about again."""
-    if not isinstance(func, _IN_PYTHON):
+    if isinstance(func, _C.Function) or not isinstance(func, _IN_PYTHON):
         with DisableTorchFunction():
             return func(*args, **(kwargs or {}))
     _skip.next = True

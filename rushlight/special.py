@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._kinds import make_builtin as _make_builtin
 from rushlight.ops import special as _special
 from rushlight.ops._facts import tell as _tell
 from rushlight.ops._public import FUNCTIONS, invalid_combination, public, write_out
@@ -177,3 +178,5 @@ legendre_polynomial_p = _polynomial("legendre_polynomial_p", "Legendre's polynom
 
 _tell(globals())
 round.node_name = "RoundBackward1"
+
+_make_builtin([_value for _name, _value in globals().items() if not _name.startswith("_")])

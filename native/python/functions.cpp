@@ -31,10 +31,12 @@ struct Function {
   bool looked_up;                 // whether they have been asked for
   bool takes_self;                // a method: the first argument is not in its signatures
   bool is_method;                 // takes no `out`, which is for functions
+  bool is_described;              // a native method in torch
 };
 
 PyTypeObject* FunctionType = nullptr;
-PyObject* out_name = nullptr;  // "out"
+PyTypeObject* BuiltinType = nullptr;  // Note [functions in classes]
+PyObject* out_name = nullptr;         // "out"
 
 Function* self_function(PyObject* self) { return reinterpret_cast<Function*>(self); }
 
@@ -431,6 +433,37 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   return PyMethod_New(self, object);
 }
 
+// Note [functions in classes]: what is native in torch does not become a method of the class that a program
+// puts it into (`activation = torch.tanh`); what torch has in Python does. Both say so where Python asks for
+// their kind (inspect.isbuiltin, isinstance(f, types.FunctionType)).
+PyObject* builtin_get(PyObject* self, PyObject*, PyObject*) { return Py_NewRef(self); }
+PyObject* get_class(PyObject* self, void*) {
+  PyTypeObject* kind = Py_TYPE(self) == BuiltinType        ? &PyCFunction_Type
+                       : self_function(self)->is_described ? &PyMethodDescr_Type
+                                                           : &PyFunction_Type;
+  return Py_NewRef(reinterpret_cast<PyObject*>(kind));
+}
+
+// make_builtin(functions), make_described(functions): they are native functions, or methods, in torch.
+template <bool described>
+PyObject* mark_native(PyObject*, PyObject* list) {
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> all = checked(PySequence_Fast(list, "expected functions"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); i++) {
+      PyObject* one = PySequence_Fast_GET_ITEM(all.get(), i);
+      if (!PyObject_TypeCheck(one, FunctionType)) fail(PyExc_TypeError, "expected public functions");
+      if (described) {
+        self_function(one)->is_described = true;
+      } else if (Py_TYPE(one) == FunctionType) {
+        Py_SET_TYPE(one, BuiltinType);
+        Py_INCREF(BuiltinType);
+        Py_DECREF(FunctionType);
+      }
+    }
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* wrapped;
   int is_method = 0;
@@ -506,6 +539,7 @@ PyGetSetDef getset[] = {fact_at("node_name", offsetof(Function, node_name),
                                 "The name by which torch refuses forward mode, or what returns it."),
                         fact_at("while_watched", offsetof(Function, while_watched),
                                 "What is called in its place while somebody may be asked."),
+                        {"__class__", get_class, nullptr, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
@@ -521,10 +555,22 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_methods, methods},
                        {Py_tp_getset, getset},
                        {0, nullptr}};
-PyType_Spec spec = {
-    "rushlight._C.Function", sizeof(Function), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    slots};
+constexpr unsigned FLAGS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+PyType_Spec spec = {"rushlight._C.Function", sizeof(Function), 0,
+                    FLAGS | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_BASETYPE, slots};
+
+// The same but for how it is found in a class: without the flag of methods Python asks builtin_get.
+PyTypeObject* new_builtin_type() {
+  std::vector<PyType_Slot> own(std::begin(slots), std::end(slots));
+  for (PyType_Slot& slot : own) {
+    if (slot.slot == Py_tp_descr_get) slot.pfunc = reinterpret_cast<void*>(builtin_get);
+  }
+  PyType_Spec builtin = {"rushlight._C.Builtin", sizeof(Function), 0, FLAGS, own.data()};
+  PyObject* base = reinterpret_cast<PyObject*>(FunctionType);
+  auto* made = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&builtin, base)).release());
+  FunctionType->tp_flags &= ~Py_TPFLAGS_BASETYPE;  // nobody else derives from it
+  return made;
+}
 
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType)) {
@@ -537,6 +583,8 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
 }
 
 PyMethodDef functions[] = {{"set_parameter_type", set_parameter_type, METH_O, nullptr},
+                           {"make_builtin", mark_native<false>, METH_O, nullptr},
+                           {"make_described", mark_native<true>, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -544,6 +592,8 @@ PyMethodDef functions[] = {{"set_parameter_type", set_parameter_type, METH_O, nu
 void init_functions(PyObject* module) {
   out_name = PyUnicode_InternFromString("out");
   FunctionType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  BuiltinType = new_builtin_type();
+  PyModule_AddObjectRef(module, "Builtin", reinterpret_cast<PyObject*>(BuiltinType));
   PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(FunctionType));
   PyModule_AddFunctions(module, functions);
 }

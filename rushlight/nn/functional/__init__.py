@@ -1,5 +1,7 @@
 """Layers as functions. They are sorted by family: activation, dropout, loss and so on."""
 
+from rushlight._kinds import NATIVE_FUNCTIONAL as _NATIVE
+from rushlight._kinds import make_builtin as _make_builtin
 from rushlight.nn.functional.activation import (
     celu,
     celu_,
@@ -287,6 +289,8 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+_make_builtin(globals()[_each] for _each in _NATIVE if _each in globals())
 
 # What code that extends this module takes from it.
 _TAKEN = {
