@@ -3,7 +3,8 @@ and its backward are refused.
 
 `Run.kept()` and `Run.refused()` observe one call with one set of inputs that require grad; `found(entry)`
 compares the samples of an operation. An input or output, or a view of all of it, is told by its memory;
-whatever else is kept is "other" and has a dtype and a number of elements only.
+whatever else is kept is "other" and has a dtype and a number of elements only. Whether it requires grad is
+told of all.
 """
 
 import warnings
@@ -56,7 +57,7 @@ class Run:
         shown: list[Any] = []
 
         def pack(tensor: Any) -> Any:
-            shown.append(tensor)
+            shown.append((tensor, "with grad" if tensor.requires_grad else "without"))
             return tensor
 
         with self.lib.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
@@ -73,7 +74,7 @@ class Run:
                     return told
             return "other"
 
-        return Counter((name(t), str(t.dtype).split(".")[-1], t.numel()) for t in shown)
+        return Counter((name(t), str(t.dtype).split(".")[-1], t.numel(), wanted) for t, wanted in shown)
 
     def write_count(self) -> int:
         inputs, outputs = self.call()
