@@ -507,6 +507,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
         raise RuntimeError("numel: integer multiplication overflow")
     t = _C.full((n, m), 0, dtype, _device(device))
     t.diagonal().fill_(1)
+    _C.set_version(t, 0)  # nobody has seen it written
     _C.stamp(t)
     return _finish(t, requires_grad, out, "eye")
 

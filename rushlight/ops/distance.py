@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight.ops._facts import told
 from rushlight.ops._lacking import final, once
+from rushlight.ops._node_names import saving
 from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
@@ -62,6 +64,7 @@ def _length(difference, p):
     return vector_norm(difference, p, -1)
 
 
+@told(node_name=saving("EuclideanDistBackward0", "x1 x2", "x1 x2 result", "x1 x2", result=...))
 def _euclid(x1, x2):
     """|a - b| from |a|^2 + |b|^2 - 2ab: one matrix product instead of all differences."""
     left = ops.cat([-2 * x1, (x1 * x1).sum(-1, True), x1.new_ones((*x1.shape[:-1], 1))], -1)
@@ -127,19 +130,24 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
         _check_kernel(x1)
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
-    if by_product:
-        return _euclid(x1, x2)
+    rows, others = x1.size(-2), x2.size(-2)
+    if by_product and x1.dim() == x2.dim() == 2:
+        return _euclid(x1, x2).view(rows, others)
     try:
         batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
     except RuntimeError:  # in the words of an operation on such batches
         a, b = (x.new_empty(()).expand(x.shape[:-2]) for x in (x1, x2))
         batch = (a + b).shape
-    rows, others = x1.size(-2), x2.size(-2)
     if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
         x1, x2 = (once(x, "_cdist_backward", x) for x in (x1, x2))
         return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sum(-1)
-    _check_kernel(x1)
-    x1, x2 = (x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (x1, x2))
+    if not by_product:
+        _check_kernel(x1)
+    x1, x2 = (x.expand(*batch, *x.shape[-2:]) for x in (x1, x2))
+    if by_product:  # of copies, where a batch was made of one: torch's graph keeps those
+        x1, x2 = (x.contiguous().view(-1, *x.shape[-2:]) for x in (x1, x2))
+        return _euclid(x1, x2).view(*batch, rows, others)
+    x1, x2 = (x.reshape(-1, *x.shape[-2:]) for x in (x1, x2))
     return ops.cdist(x1, x2, float(p)).reshape(*batch, rows, others)
 
 

@@ -11,6 +11,7 @@ import sys
 from rushlight import _C, return_types
 from rushlight._outputs import check_apart_elements
 from rushlight._type_names import type_name as class_name
+from rushlight._versions import uncounted
 from rushlight.ops import linalg_rules
 from rushlight.ops._again import looked_on
 from rushlight.ops._public import SAME_DTYPE, Tensor, check_resized, public, type_name, write_out
@@ -256,7 +257,8 @@ def unpack_lu(LU, pivots, unpack_data=True, unpack_pivots=True):
             pivots = pivots.narrow(-1, 0, count).reshape(*batch, count)
         order = ops.lu_permutation(pivots, m)
         P = LU.new_zeros((*order.shape, m))
-        P.scatter_(-2, order.unsqueeze(-2), 1)
+        with uncounted(P):
+            P.scatter_(-2, order.unsqueeze(-2), 1)
     k = min(m, n)
     if unpack_data and not LU.numel():
         L, U = LU.narrow(-1, 0, k), LU.narrow(-2, 0, k)

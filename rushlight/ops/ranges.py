@@ -7,6 +7,7 @@ import operator
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight._versions import uncounted
 from rushlight._warn import warn
 from rushlight.ops._public import C_NAMES, Tensor, as_dtype, function, invalid_combination, type_name
 from rushlight.ops.create import _checked, _device, _finish_numbers, _kind
@@ -101,7 +102,9 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     if dtype == _C.bool and steps > 1:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if steps == 1:
-        one = _C.full((1,), 0, dtype, _device(device)).fill_(start)
+        one = _C.full((1,), 0, dtype, _device(device))
+        with uncounted(one):
+            one.fill_(start)
         return _finish_numbers(one, requires_grad, out, "linspace")
     if not dtype.is_floating_point and not dtype.is_complex:
         start, end = int(start), int(end)

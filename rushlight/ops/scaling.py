@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rushlight import _C, return_types
+from rushlight._versions import uncounted
 from rushlight.ops._again import looked_on
 from rushlight.ops._public import (
     FUNCTIONS,
@@ -190,7 +191,8 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
         return _C.full((size, input.dim()), fill_value, _C.int64, input.device)
     found = input.nonzero()[:size]
     result = _C.full((size, input.dim()), fill_value, _C.int64, input.device)
-    result[: found.size(0)] = found
+    with uncounted(result):
+        result[: found.size(0)] = found
     return result if out is None else write_apart(out, result, input, exact=_LONG)
 
 

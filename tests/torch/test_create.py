@@ -267,3 +267,19 @@ def test_linspace_to_the_bit(dtype):
                 t.linspace(start, end, steps, dtype=getattr(t, dtype)) for t in (rushlight, torch)
             )
             assert ours.tolist() == theirs.tolist(), (start, end, steps)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lib: lib.eye(2),
+        lambda lib: lib.linspace(0, 1, 1),
+        lambda lib: lib.bincount(lib.tensor([1])),
+        lambda lib: lib.histc(lib.ones(2)),
+        lambda lib: lib.nonzero_static(lib.ones(2), size=3),
+        lambda lib: lib.linalg.lu(lib.eye(2)).P,
+    ],
+)
+def test_what_is_new_has_not_been_written(make):
+    """Errors about writes name versions."""
+    assert make(rushlight)._version == make(torch)._version == 0
