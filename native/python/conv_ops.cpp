@@ -602,7 +602,6 @@ ConvShape read_patches(PyObject* const* args, bool folds) {
       read_sizes(o, given, "im2col", name);
       failf(PyExc_RuntimeError, "It is expected %s equals to 2, but got size %d", name, given.ndim);
     }
-    if (&out != &stride) check_moderate(out, "im2col", name);
   };
   read(args[0], 1, kernel, "kernel_size");
   read(args[1], 1, dilation, "dilation");
@@ -625,6 +624,9 @@ ConvShape read_patches(PyObject* const* args, bool folds) {
   check(padding, padding[1] >= 0 && padding[2] >= 0,
         "padding should be non-negative, but got pad_height: %lld pad_width: %lld");
   check_stride();
+  check_moderate(kernel, "im2col", "kernel_size");
+  check_moderate(dilation, "im2col", "dilation");
+  check_moderate(padding, "im2col", "padding");
   ConvShape s;
   for (int d = 0; d < 3; d++)
     s.kernel[d] = kernel[d], s.dilation[d] = dilation[d], s.padding[d] = padding[d], s.stride[d] = stride[d];
