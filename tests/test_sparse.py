@@ -545,3 +545,25 @@ def test_onednns_layout_holds_ordinary_memory():
         assert gradcheck(lambda x: x.to_mkldnn().to_dense(), (x,), atol=0.1, rtol=0.1)
     with pytest.raises(NotImplementedError, match="'MkldnnCPU' backend"):
         held.exp()
+
+
+def test_a_mask_of_its_own_is_the_tensor_itself():
+    x = torch.eye(3).to_sparse()
+    assert x.sparse_mask(x) is x
+    masked = torch.ones(3, 3).sparse_mask(x)
+    assert masked._indices().data_ptr() != x._indices().data_ptr()  # nobody else's
+    assert x.clone().sparse_mask(x)._indices().data_ptr() != x._indices().data_ptr()
+    assert masked.is_coalesced() and torch.equal(masked.to_dense(), torch.eye(3))
+    compressed = torch.eye(3).to_sparse_csr()
+    assert compressed.sparse_mask(compressed) is compressed
+    grad = torch.eye(3, requires_grad=True)
+    leaf = grad.to_sparse()
+    leaf.sparse_mask(leaf).to_dense().sum().backward()
+    assert torch.equal(grad.grad, torch.eye(3))
+
+
+def test_batched_gradients_of_compressed_layouts_are_refused_as_torch_does():
+    x = torch.eye(2, dtype=torch.float64).to_sparse_csr().requires_grad_()
+    with pytest.raises(RuntimeError, match="Sparse CSR tensors do not have is_contiguous") as refused:
+        torch.autograd.gradcheck(lambda v: v.to_dense() * 2, (x,), masked=True, check_batched_grad=True)
+    assert refused.type is RuntimeError

@@ -176,14 +176,14 @@ def sparse_mask(x: Tensor, mask: SparseTensor) -> SparseTensor:
             f"sparse_mask(): operands have incompatible sizes; self has size {list(x.shape)} but mask has "
             f"size {list(mask.shape)}"
         )
-    indices, values, _ = mask.parts
+    indices, values, was = mask.parts
     if type(x) is not SparseTensor:
-        return with_values(mask, sparse_at(x, indices))
+        return make(indices.clone(), sparse_at(x, indices), mask.shape, was)
     if x.parts[0].shape[0] != indices.shape[0]:
         raise RuntimeError("sparse_mask: expected self and mask to have the same number of sparse dimensions")
     if x.parts[0] is indices and x.parts[1] is values:
         return with_values(mask, values)
-    return with_values(mask, look_up(x, indices))
+    return make(indices.clone(), look_up(x, indices), mask.shape, was)
 
 
 @kernel("clone", "contiguous_copy")

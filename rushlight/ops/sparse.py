@@ -434,6 +434,8 @@ def sparse_mask(self, mask):
     """
     if not _C.is_compressed(mask):
         _expect(mask, "sparse_mask")
+    if self is mask and not (self.requires_grad and _C.is_grad_enabled()):
+        return self
     return ops.sparse_mask(self, mask.detach() if mask.requires_grad else mask)
 
 
