@@ -368,13 +368,13 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
                  !(modes.forward && (is_dual(t) || is_dual(result)));
     // A view's base is told of the operation, if that takes its gradient to the view and nowhere else.
     int64_t at = -1;
-    if (plain && t->base()) {
+    if (plain && t->base() && t->extra->differentiable_view) {
       refresh_view(t);
       Node* node = result->grad_fn;
       for (uint32_t i = 0; i < node->edge_count && t->grad_fn; i++) {
         if (node->edges[i].node == t->grad_fn && node->edges[i].nr == t->output_nr) at = i;
       }
-      plain = at >= 0 && t->extra->differentiable_view;
+      plain = at >= 0;
     }
     if (!plain) return call_in_place(copy, args);
     // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.

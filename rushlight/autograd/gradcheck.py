@@ -69,7 +69,6 @@ def _checked_inputs(inputs: tuple) -> list[Tensor]:
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call "
                 ".contiguous on the input before passing it to gradcheck."
             )
-        value.retain_grad()
         found.append(value)
     if not found:
         raise ValueError(

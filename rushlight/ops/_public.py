@@ -215,7 +215,7 @@ def warn_resized(out: Tensor, result: Tensor) -> None:
 
 def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
     """The in-place form of what reads here and writes there: the tensors must not share memory."""
-    if isinstance(self, Tensor):
+    if isinstance(self, Tensor) and not self.is_inference():  # of that it is told after all else
         _C.check_inplace(self)
     for value in args:
         for each in value if isinstance(value, (tuple, list)) else (value,):
@@ -228,7 +228,8 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
                     _check_shapes(primitive, self, *args)
                 elif "dim" in primitive.args:
                     wrap_dim(args[primitive.args.index("dim") - 1], self.dim())
-                raise RuntimeError(OVERLAP)
+                shared = any(stride == 0 and size > 1 for stride, size in zip(self.stride(), self.shape))
+                raise RuntimeError(INTERNAL if shared and primitive.__name__ != "index_put" else OVERLAP)
     return _C.in_place(primitive, self, *args)
 
 

@@ -699,6 +699,8 @@ def _in_place_view(name):
     def method_(self, *args, **kwargs):
         if _C.is_any_sparse(self):
             return getattr(self, f"{name}_")(*args, **kwargs)  # of its own class, which turns its entries
+        if self.is_inference() and not _C.is_inference_mode_enabled():
+            view(self, *args, **kwargs)  # what is wrong with the call is said first
         _C.check_inplace(self)
         if name == "t" and self.dim() > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")

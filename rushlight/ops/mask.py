@@ -131,7 +131,8 @@ def masked_scatter_(self, mask, source):
         )
     if isinstance(mask, Tensor) and isinstance(self, Tensor) and mask.shape != self.shape:
         _C.check_inplace(self)
-        ops.expand(mask, self.shape)  # a mask that has more elements is refused
+        if isinstance(source, Tensor) and source.dtype == self.dtype:  # of which it is told first
+            ops.expand(mask, self.shape)  # a mask that has more elements is refused
     return _in_place(ops.masked_scatter, self, mask, source)
 
 

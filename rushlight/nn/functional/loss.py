@@ -89,6 +89,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         common = rushlight.result_type(input, target)
         if target.dtype != input.dtype == common and not target.requires_grad:
             target = target.to(common)
+    elif weight is None and target.is_floating_point() and not input.is_complex():
+        input = input.to(target.dtype)
     if weight is None and input.dtype == target.dtype and input.is_floating_point():
         return _mse_loss(input, target, reduction)
     difference = _difference("mse_loss", "mse_cpu", input, target)
