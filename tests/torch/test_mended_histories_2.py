@@ -312,6 +312,50 @@ def cases(torch):
         (grad,) = torch.autograd.grad(e.exp().sum(), x, retain_graph=True)
         return after(e), e.detach(), grad, part
 
+    @case("mistakes in writes by index into tensors of inference mode")
+    def _():
+        with torch.inference_mode():
+            q = torch.ones(2)
+        return [
+            err(f)
+            for f in (
+                lambda: q.index_add_(0, index, torch.ones(2, 2)),
+                lambda: q.scatter_(0, torch.tensor([[5]]), 1.0),
+                lambda: q.swapaxes_(0, 1),
+                lambda: q.t_(),
+                lambda: q.squeeze_(5),
+            )
+        ]
+
+    @case("an expanded tensor written from itself, and a mask of another size for another dtype")
+    def _():
+        t = torch.ones(2, 2).expand(2, 2, 2)
+        return [
+            err(f)
+            for f in (
+                lambda: t.index_copy_(0, index, t),
+                lambda: t.index_add_(0, index, t),
+                lambda: torch.tensor(3).masked_scatter_(mask, R(2, 2)),
+                lambda: torch.tensor(3.0).masked_scatter_(mask, R(2, 2)),
+            )
+        ]
+
+    @case("a loss of integers")
+    def _():
+        x = R(2)
+        losses = [functional.mse_loss(torch.full((2,), 5), x), functional.mse_loss(torch.tensor(3), x)]
+        return [(t.grad_fn.name(), after(t), torch.autograd.grad(t, x)) for t in losses]
+
+    @case("a running sum in the place of distances")
+    def _():
+        far = torch.cdist(R(2, 2), torch.ones(2, 2))
+        return chain(far.cumsum_(0), 2)
+
+    @case("gradcheck leaves no gradient behind")
+    def _():
+        x = torch.ones(2, dtype=torch.float64, requires_grad=True) * 1
+        return torch.autograd.gradcheck(torch.sin, x), x.retains_grad
+
     return found
 
 
