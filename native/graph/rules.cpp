@@ -95,7 +95,7 @@ const Node* given_to_one(const Tensor* t) {
 // arguments; -1 if it is none of them.
 void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int operand = -1) {
   // torch multiplies with a view of some operands, and keeps that.
-  SeenOperand within = operand_within(node, argument_saved(node, operand), t);
+  SeenOperand within = operand_within(node, argument_saved(node, operand), out, t);
   if (within.unread) return;
   if (out < 0) refuse_stale_view(t, within.view);
   std::string sizes = within.sizes.empty() ? sizes_text(t->sizes()) : within.sizes, which;

@@ -25,6 +25,7 @@ struct SeenOperand {
   std::string sizes, view;
   bool unread = false;
 };
-SeenOperand operand_within(Node* node, int arg, Tensor* value);
+// `out`: the number of the result that is meant, -1 for an argument.
+SeenOperand operand_within(Node* node, int arg, int out, Tensor* value);
 
 }  // namespace rl

@@ -332,12 +332,15 @@ Ref<PyObject> facades_behind(Node* node) {
   return next;
 }
 
-SeenOperand operand_within(Node* node, int arg, Tensor* value) {
-  if (arg < 0 || node->kind != Node::operation || !with_views_within.contains(node->op->number)) return {};
+SeenOperand operand_within(Node* node, int arg, int out, Tensor* value) {
+  if (node->kind != Node::operation || !with_views_within.contains(node->op->number)) return {};
+  const std::vector<std::string>& names = out >= 0 ? node->op->outputs : node->op->args;
+  int at = out >= 0 ? out : arg;
+  if (at < 0 || size_t(at) >= names.size()) return {};
   expose(node);
   Ref<PyObject> alias(new_alias(value).release_object());
-  Ref<PyObject> seen = checked(PyObject_CallFunction(operand_shower, "OsO", node->object(),
-                                                     node->op->args[size_t(arg)].c_str(), alias.get()));
+  Ref<PyObject> seen = checked(
+      PyObject_CallFunction(operand_shower, "OsO", node->object(), names[size_t(at)].c_str(), alias.get()));
   if (seen.get() == Py_None) return {};
   if (seen.get() == Py_False) return {{}, {}, true};
   PyObject* sizes;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../graph/modes.h"
 #include "../kernels/elementwise.h"
 #include "../kernels/gemm_avx512.h"
 #include "../kernels/matmul.h"
@@ -143,7 +144,9 @@ TensorRef fresh(const Sequence& s, int64_t rows, int64_t columns) {
   return new_tensor(sizes, s.dtype);
 }
 
-// rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse) -> out, hn, cn, kept, cells
+// rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse) -> out, hn, cn, kept, cells, states. states: a
+// copy of out for the derivative where torch stacks copies of its steps, so that out may be written; else
+// empty.
 PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *gx = tensor_argument(NAME, args[0]), *h0 = tensor_argument(NAME, args[1]), *c0 = optional(args[2]);
   Tensor *w = tensor_argument(NAME, args[3]), *b = optional(args[4]);
@@ -195,7 +198,13 @@ PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*)
       std::memcpy(hn->data(), h, size_t(rows * H * item));
     }
   }
-  return checked(PyTuple_Pack(5, out->object(), hn->object(), cn->object(), kept->object(), cells->object()))
+  bool of_library = lstm && s.dtype == DType::f32 && args[6] == Py_None;
+  bool several = s.steps.size() > 1 || (s.simple() && args[6] == Py_None);  // else a cell
+  bool stacked = modes.grad && several && !of_library;
+  TensorRef states = fresh(s, stacked ? s.total : 0, H);
+  if (stacked) std::memcpy(states->data(), out->data(), size_t(s.total * H * item));
+  return checked(PyTuple_Pack(6, out->object(), hn->object(), cn->object(), kept->object(), cells->object(),
+                              states->object()))
       .release();
 }
 
@@ -296,7 +305,7 @@ PyObject* rnn_sequence_backward_forward(const Primitive&, PyObject* const* args,
 }
 
 ModuleInit init([](PyObject*) {
-  define("rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse) -> out, hn, cn, kept, cells",
+  define("rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse) -> out, hn, cn, kept, cells, states",
          rnn_sequence_forward);
   define(
       "rnn_sequence_backward(g, g_hn, g_cn, h0, c0, w_hh, out, kept, cells; mode, sizes, reverse, biased) -> "

@@ -112,14 +112,18 @@ def _of_linear(node: Node, name: str, value: Any) -> Seen:
 
 
 def _of_steps(node: Node, name: str, value: Any) -> Seen | Literal[False]:
-    """A recurrent layer. A derivative that is differentiated in turn takes its steps again, of all there is;
-    else no bias is read, no state but for the weights, no weights of a single step but for the state."""
+    """A recurrent layer or cell. A derivative that is differentiated in turn takes its steps again, of all
+    that it was given; else no bias is read, no state but for the weights, no weights of a single step but for
+    the state."""
     _, state, _, weight, _ = (source for source, _ in node._edges())
     given = {found: node._unpack(slot, out) for found, slot, out in node._names_saved()
-             if found in ("mode", "sizes")}  # fmt: skip
+             if found in ("mode", "sizes", "states")}  # fmt: skip
+    sizes, gated = given["sizes"], given["mode"] in ("gru", "lstm")
+    steps = node._outputs()[0][0][0] if sizes is None else len(sizes)
+    if name == "out":  # what it was made of is kept, or a copy
+        alone = steps == 1 and gated and node.name() != "MkldnnRnnLayerBackward0"
+        return False if alone or given["states"].numel() else None
     if not _C.is_grad_enabled():
-        sizes = given["sizes"]
-        steps = node._outputs()[0][0][0] if sizes is None else len(sizes)
         if name == "b_hh" or (name == "w_hh" and state is None and steps == 1):
             return False
         if name == "h0" and weight is None and given["mode"] != "gru":

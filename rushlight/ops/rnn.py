@@ -102,9 +102,11 @@ def _alias(t):
 
 
 def _sequence_gradient(
-    g_out, g_hn, g_cn, gx, h0, c0, w_hh, b_hh, out, kept, cells, mode, sizes, reverse, needs
+    g_out, g_hn, g_cn, gx, h0, c0, w_hh, b_hh, out, kept, cells, states, mode, sizes, reverse, needs
 ):
     if not _C.is_grad_enabled():
+        if states.numel():
+            out = states.view(out.shape)
         dgx, dh0, dc0, dw, db = ops.rnn_sequence_backward(
             g_out, g_hn, g_cn, h0, c0, w_hh, out, kept, cells, mode, sizes, reverse, b_hh is not None
         )
@@ -179,7 +181,7 @@ def _at_once(mode, x, h, c, weights, sizes, reverse):
         gx, state_bias = linear(x, w_ih, b_ih if b_ih is None else _sum(b_ih, b_hh)), None
     fused = w_hr is None and gx.dtype in (_C.float32, _C.float64) and not gx.is_meta
     if fused and gx.dtype == h.dtype == w_hh.dtype and (c is None or c.dtype == h.dtype):
-        out, hn, cn, _, _ = ops.rnn_sequence(gx, h, c, w_hh, state_bias, mode, sizes, reverse)
+        out, hn, cn, *_ = ops.rnn_sequence(gx, h, c, w_hh, state_bias, mode, sizes, reverse)
         return out, hn, None if c is None else cn
     return _steps(mode, gx, h, c, w_hh, state_bias, w_hr, sizes, reverse)
 

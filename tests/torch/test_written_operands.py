@@ -180,6 +180,38 @@ def test_what_a_step_does_not_read_again_may_be_written(layer, name):
         gradients(True, create_graph=True)
 
 
+RECURRENT = ["RNNCell", "GRUCell", "LSTMCell", "RNN", "GRU", "LSTM"]
+
+
+@pytest.mark.parametrize("layer", RECURRENT)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("both", [False, True])
+def test_what_a_recurrent_layer_returned_may_be_written_where_torch_allows_it(layer, dtype, length, both):
+    def gradients(library):
+        library.manual_seed(0)
+        kind = getattr(library, dtype)
+        options = {} if "Cell" in layer else {"bidirectional": both}
+        module = getattr(library.nn, layer)(3, 4, dtype=kind, **options)
+        x = library.linspace(-1, 1, 6 * length, dtype=kind).reshape(length, 2, 3).requires_grad_()
+        out = module(x[0] if "Cell" in layer else x)
+        out = out[0] if isinstance(out, tuple) else out
+        if not both:
+            out = out.mul_(0.5)
+        else:
+            with library.no_grad():
+                out.zero_()
+        try:
+            out.square().sum().backward()
+        except RuntimeError as error:
+            return str(error).split("\n")[0]
+        grads = [x.grad, *(parameter.grad for parameter in module.parameters())]
+        return [number for grad in grads for number in grad.flatten().tolist()]
+
+    found, expected = gradients(rushlight), gradients(torch)
+    assert found == (expected if isinstance(expected, str) else pytest.approx(expected, abs=1e-6))
+
+
 @pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("written", [0, -1])
