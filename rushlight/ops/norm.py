@@ -10,7 +10,14 @@ import math
 import operator
 
 from rushlight import _C
-from rushlight.ops._public import check_tensor, function, refuse_gradient, type_name, write_out
+from rushlight.ops._public import (
+    check_tensor,
+    function,
+    refuse_complex,
+    refuse_gradient,
+    type_name,
+    write_out,
+)
 from rushlight.ops._rules import derivative
 from rushlight.ops.layout import channels_last, channels_last_3d, contiguous_format, is_arranged
 
@@ -428,6 +435,12 @@ def _check_running(x, running_mean, running_var, *parameters):
             raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {t.dim()}")
 
 
+def _check_momentum(momentum):
+    """A tensor for it is read also where nothing runs."""
+    if isinstance(momentum, Tensor) and momentum.is_complex() and not momentum.is_meta:
+        refuse_complex(momentum.item(), kind="double")
+
+
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """out, mean, rstd; the running statistics are brought up to date while training."""
     if running_mean is not None or running_var is not None:
@@ -460,6 +473,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     tensor([[-1.],
             [ 1.]])
     """
+    _check_momentum(momentum)
     check_tensor(input, "batch_norm", "input", 1)
     if not input.numel():  # without a look at the statistics
         result = input.clone() if weight is None else input * weight.select(0, 0)
@@ -514,6 +528,7 @@ def instance_norm(
     >>> rushlight.instance_norm(x, None, None, None, None, True, 0.1, 1e-12, True)
     tensor([[[-1.,  1.]]])
     """
+    _check_momentum(momentum)
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
