@@ -90,6 +90,18 @@ def test_writes_into_what_embedding_bag_tells_of_its_bags(mode: int, dtype: str)
     assert refused[0] == refused[1]
 
 
+def test_a_written_statistic_is_told_without_a_history() -> None:
+    told = []
+    for lib in (rushlight, torch):
+        x = lib.ones(2, 3, requires_grad=True)
+        out, mean, _ = lib.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
+        mean.add_(1)
+        with pytest.raises(RuntimeError) as error:
+            out.sum().backward()
+        told.append(str(error.value).split("\n")[0])
+    assert told[0] == told[1]
+
+
 def test_nothing_unknown_is_listed() -> None:
     assert not {name.removesuffix("_") for name in LISTED} - {name.removesuffix("_") for name in ENTRIES}
     assert len(LISTED) == sum(len(entries.split()) for entries in DIFFER.values())
