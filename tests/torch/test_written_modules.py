@@ -1,4 +1,4 @@
-"""Every parameter, buffer and input of every module of module_db, written between the forward and the
+"""Every parameter, buffer, input and output of every module of module_db, written between the forward and the
 backward: both libraries refuse the same writes, in the same words.
 
 DIFFER lists the modules of which that is not so, and why. One that has become better than listed fails, so

@@ -1,8 +1,8 @@
 """Writing into what a module was given and what it holds, between its forward and its backward, in both
 libraries: is the backward refused, and in which words.
 
-`endings(name, training, count)` is where to start: it yields every write into a parameter, a buffer or an
-input of one module of module_db and how the backward ended here and in torch.
+`endings(name, training, count)` is where to start: it yields every write into a parameter, a buffer, an input
+or an output of one module of module_db and how the backward ended here and in torch.
 """
 
 import warnings
@@ -62,6 +62,7 @@ def ending(library: Any, module: Any, args: Any, kwargs: Any, wanted: str, writt
     outputs = [out for out in flat(module(*args, **kwargs)) if out.requires_grad]
     tensors = [*module.named_parameters(), *module.named_buffers()]
     tensors += [(f"input {at}", tensor) for at, tensor in enumerate(known.values())]
+    tensors += [(f"output {at}", tensor) for at, tensor in enumerate(outputs)]
     if written >= len(tensors) or not outputs:
         return "", ""
     with library.no_grad():
