@@ -193,7 +193,8 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
     """
     if ord == 0:
         return None
-    g, out = (ops.restore(each, x.shape, dim, keepdim) for each in (g, out))
+    if dim is not None or out.dtype != x.dtype:  # else both are one number, which fits as it is
+        g, out = (ops.restore(each, x.shape, dim, keepdim) for each in (g, out))
     if ord == 1:
         return g * ops.sgn(x)
     if math.isinf(ord):
