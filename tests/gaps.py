@@ -14,7 +14,6 @@ from pathlib import Path
 KINDS = {
     "T": "torch's own result is wrong, which tests/torch/test_torch_is_off.py proves, and this one is right",
     "R": "both are rounded in float32, to within its precision of the exact value, and differ by as much",
-    "P": "refused by Python itself, with the same type and the name of another class",
 }
 
 
@@ -44,8 +43,6 @@ def gap(entry: str, forms: str, reason: str, hidden: str = "", kind: str = "") -
 
 # ---- counted apart
 gap("cov", "", "sums of float32 weights beside float64 data", hidden="gradgrad forward", kind="R")
-for _name in ("__radd__", "__rmul__"):
-    gap(_name, "errors", "called on something else than a tensor", kind="P")
 
 # ---- torch's value is off: compared with mpmath, finite differences, or the definition
 OFF = "torch is off by more than the tolerance (compared with mpmath)"
