@@ -179,11 +179,9 @@ void refuse_stale_view(Tensor* t, const std::string& step) {
 }
 
 void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view) {
-  static const Primitive* conversions[] = {&primitive("conj_view"), &primitive("neg_view"),
-                                           &primitive("view_as_real"), &primitive("view_as_complex")};
   Tensor* from = as_tensor(args[0]);
   PyObject* before = is_view(from) ? from->extra->steps : nullptr;
-  bool keeps = replays_views || std::ranges::find(conversions, &op) != std::end(conversions);
+  bool keeps = replays_views || op.options & Primitive::CONVERTS;
   if ((!keeps && !before) || !is_view(view)) return;
   if (op.number == as_strided().number) keeps = false;
   Py_ssize_t first = before ? PyTuple_GET_SIZE(before) : is_view(from);

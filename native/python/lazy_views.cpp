@@ -115,8 +115,8 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {
-  define("conj_view(x)", conj_view_forward, Primitive::VIEW);
-  define("neg_view(x)", neg_view_forward, Primitive::VIEW);
+  define("conj_view(x)", conj_view_forward, Primitive::VIEW | Primitive::CONVERTS);
+  define("neg_view(x)", neg_view_forward, Primitive::VIEW | Primitive::CONVERTS);
   PyModule_AddFunctions(module, functions);
 });
 

@@ -57,7 +57,8 @@ struct Primitive {
     FOLLOWS_FIRST = 64,
     KEEPS_WEIGHT = 256,
     TAKEN_APART = 2048,  // has steps for who looks on (rushlight/_taken_apart.py)
-    ASKS_FIRST = 1024,   // has attributes or lists of tensors: Note [arguments of the user's making]
+    CONVERTS = 4096,    // a view whose strides do not tell how it was made: graph/history.cpp keeps its steps
+    ASKS_FIRST = 1024,  // has attributes or lists of tensors: Note [arguments of the user's making]
   };
 
   PyObject_HEAD vectorcallfunc vectorcall;

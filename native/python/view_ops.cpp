@@ -727,8 +727,8 @@ ModuleInit init([](PyObject* module) {
   define("alias(x)", alias_forward, VIEW);
   define("straight(x)", alias_forward, VIEW);
   define("once(x; by, name)", alias_forward, VIEW);
-  define("view_as_real(x)", view_as_real_forward, VIEW);
-  define("view_as_complex(x)", view_as_complex_forward, VIEW);
+  define("view_as_real(x)", view_as_real_forward, VIEW | Primitive::CONVERTS);
+  define("view_as_complex(x)", view_as_complex_forward, VIEW | Primitive::CONVERTS);
   define("split_with_sizes(x; sizes, dim) -> outs[]", split_forward, VIEW);
   define("split(x; sizes, dim) -> outs[]", split_forward, VIEW);
   define("unbind(x; dim) -> outs[]", unbind_forward, VIEW);
