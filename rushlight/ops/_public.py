@@ -433,6 +433,16 @@ def refuse_complex(value: Any, *tensors: Tensor, kind: str = "") -> None:
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 
+def fitting(value: Any, dtype: Any) -> float:
+    """A number, which has to fit the dtype."""
+    from rushlight._dtype_info import finfo
+
+    number = complex(value)
+    if number.imag or finfo(dtype).max < abs(number.real) < float("inf"):
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype]} without overflow")
+    return number.real
+
+
 def needs_values(name: str, *tensors: Tensor) -> None:
     """Refuses tensors without data for an operation whose result has no shape without them."""
     if any(x.is_meta for x in tensors):

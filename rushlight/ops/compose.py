@@ -10,6 +10,7 @@ from rushlight.ops._public import (
     SAME_DTYPE,
     Tensor,
     check_tensor,
+    fitting,
     function,
     invalid_combination,
     method,
@@ -209,6 +210,7 @@ def _logit(x, eps=None):
         raise NotImplementedError(f"\"logit_cpu\" not implemented for '{type_name(x.dtype)}'")
     if eps is not None:
         x = x if x.is_floating_point() else x.to(_C.get_default_dtype())
+        eps = fitting(eps, x.dtype)
         # Not clamp: its gradient is 0 at NaN, and where the bounds are crossed it takes the upper one.
         x = ops.where(ops.lt(x, eps), eps, ops.where(ops.gt(x, 1 - eps), 1 - eps, x))
     return ops.logit(x)

@@ -6,9 +6,8 @@ import itertools
 import math
 
 from rushlight import _C
-from rushlight._dtype_info import finfo
 from rushlight.ops._lacking import once
-from rushlight.ops._public import C_NAMES, function, type_name, wrap_dim
+from rushlight.ops._public import fitting, function, type_name, wrap_dim
 
 ops = _C.ops
 
@@ -44,14 +43,6 @@ def _elements_of(rows, n, segments):
             kept += range(batch * n + start, batch * n + end)
             sizes.append(end - start)
     return place, kept, sizes
-
-
-def _start(initial, dtype):
-    """The number that segments start with, which has to fit the dtype."""
-    number = complex(initial)
-    if number.imag or finfo(dtype).max < abs(number.real) < math.inf:
-        raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype]} without overflow")
-    return number.real
 
 
 @function
@@ -96,7 +87,7 @@ def segment_reduce(
         )
     if not data.is_floating_point():
         raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{type_name(data.dtype)}'")
-    initial = None if initial is None else _start(initial, data.dtype)
+    initial = None if initial is None else fitting(initial, data.dtype)
     rows = given.reshape(math.prod(given.shape[:-1]), given.size(-1)).tolist()
     ends = rows if lengths is None else [[0, *itertools.accumulate(row)] for row in rows]
     place, kept, sizes = _elements_of(ends, data.size(axis), segments)
