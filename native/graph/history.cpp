@@ -24,6 +24,9 @@
 #include "modes.h"
 
 namespace rl {
+
+thread_local bool replays_views = false;
+
 namespace {
 
 bool is_view(const Tensor* t) { return t->extra && t->extra->base && t->extra->differentiable_view; }
@@ -76,8 +79,6 @@ PyObject* int_tuple(Sizes values) {
   fail_at(PyExc_RuntimeError, text,
           {{"The memory was written", indirect ? t->storage->written : current_source()}}, "");
 }
-
-thread_local bool replays_views = false;  // inside _force_original_view_tracking(True)
 
 Primitive& as_strided() {
   static Primitive& op = primitive("as_strided");

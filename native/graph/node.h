@@ -116,6 +116,8 @@ bool was_detached(const Edge& edge);  // the tensor that was this output
 
 // history.cpp
 void refresh_view(Tensor* t, bool asked = false);  // asked: by the user, who is told that there is none
+extern thread_local bool replays_views
+    __attribute__((tls_model("initial-exec")));  // inside _force_original_view_tracking(True)
 void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view);  // what made a view
 // Throws if the base of t was written and t, or the view `step` of it, is a view that cannot be cut out anew.
 void refuse_stale_view(Tensor* t, const std::string& step);

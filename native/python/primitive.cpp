@@ -641,7 +641,9 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   Ref<Node> recorded;
   if (op.options & Primitive::VIEW) {
     set_view_origin(args[0], result.get());
-    if (is_tensor(result.get())) keep_steps(op, args, as_tensor(result.get()));
+    Extra* extra = as_tensor(args[0])->extra;
+    bool keeps = op.options & Primitive::CONVERTS || replays_views || (extra && extra->steps);
+    if (keeps && is_tensor(result.get())) keep_steps(op, args, as_tensor(result.get()));
   }
   bool records = needs && recording() && !op.no_derivative;
   if (records && !node &&
