@@ -475,7 +475,9 @@ bool lies_in_rows(const Tensor* t) {
 // gradient: a copy where they are not one matrix in memory, so that x may be written. The gradient would copy
 // them else. Who looks on is shown torch's steps.
 TensorRef in_rows(Tensor* x, const Tensor* matrix) {
-  if (!matrix->requires_grad() || !recording() || dispatching_now || lies_in_rows(x)) return share(x);
+  if (!matrix->requires_grad() || !recording() || asks_dispatch(x) || asks_dispatch(matrix) ||
+      lies_in_rows(x))
+    return share(x);
   static Primitive& copy = primitive("contiguous_copy");
   return call_on(copy, x);
 }

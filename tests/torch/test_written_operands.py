@@ -102,6 +102,7 @@ def gradient_after_a_write(library, function, into_x, frozen):
 @pytest.mark.parametrize("into_x", [False, True])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_rows_that_do_not_follow_one_another_are_copied(name, into_x, frozen):
+    rushlight.ones(1).to_sparse()  # also once there has been a tensor about which somebody is asked
     found, expected = (
         gradient_after_a_write(library, TURNED[name], into_x, frozen) for library in (rushlight, torch)
     )
