@@ -149,7 +149,7 @@ def test_every_element_of_a_factor_has_a_gradient(name, upper, dtype):
 
 @pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
 @pytest.mark.parametrize("left, right", [
-    ((1, 3, 3), (2, 3, 3)), ((2, 1, 4, 2), (1, 3, 4, 1)), ((2, 3, 3), (1, 3, 3)), ((1, 3, 2), (0, 3, 1)),
+    ((1, 3, 3), (2, 3, 3)), ((2, 1, 4, 2), (1, 3, 4, 1)), ((2, 3, 3), (1, 3, 3)),
     ((0, 3, 2), (1, 3, 1)),
 ])  # fmt: skip
 def test_lstsq_tells_of_each_matrix_once(left, right, driver):
