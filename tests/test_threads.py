@@ -181,7 +181,7 @@ time.sleep(0.1)
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another processor")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the flag is x86's")
 def test_denormal_numbers_are_flushed_in_workers_too():
     small = torch.full((1 << 21,), 1e-30)
     assert (small * 1e-10).min() > 0  # the workers are there by now

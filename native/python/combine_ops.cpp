@@ -7,6 +7,7 @@
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "index_ops.h"
+#include "window.h"
 
 namespace rl {
 namespace {
@@ -89,16 +90,6 @@ bool has_channels_last(const Tensor* t) {
     step *= t->size(d);
   }
   return true;
-}
-
-void channels_last_strides(const Shape& shape, int64_t* strides) {
-  numel_of(shape);  // refuses sizes whose product overflows
-  int64_t step = 1;
-  for (int i = 0; i < shape.ndim; i++) {
-    int d = i == 0 ? 1 : i == shape.ndim - 1 ? 0 : shape.ndim - i;
-    strides[d] = step;
-    step *= std::max<int64_t>(shape.sizes[d], 1);
-  }
 }
 
 bool all_channels_last(const TensorList& tensors) {

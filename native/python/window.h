@@ -1,6 +1,7 @@
 // Reading the arguments of operations that slide a window over the last dimensions: kernel, stride, padding,
 // dilation, one number for all of them or a number each. Used by convolutions, pooling and unfold.
 #pragma once
+#include <algorithm>
 #include <string_view>
 
 #include "arguments.h"
@@ -53,14 +54,22 @@ inline bool is_channels_last(const Tensor* x) {
   return true;
 }
 
-// A dense tensor with channels last, of 4 or 5 dimensions.
-inline TensorRef new_channels_last(Sizes sizes, DType dtype, Device device) {
+// Strides of a dense tensor of 4 or 5 dimensions with channels last.
+inline void channels_last_strides(Sizes sizes, int64_t* strides) {
+  numel_of(sizes);  // refuses sizes whose product overflows
+  int64_t step = 1;
   int ndim = int(sizes.size());
-  int64_t strides[5], step = sizes[1];
-  strides[1] = 1;
-  for (int d = ndim - 1; d >= 2; d--) strides[d] = step, step *= sizes[size_t(d)];
-  strides[0] = step;
-  return new_strided(sizes, {strides, size_t(ndim)}, dtype, device);
+  for (int i = 0; i < ndim; i++) {
+    int d = i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
+    strides[d] = step;
+    step *= std::max<int64_t>(sizes[size_t(d)], 1);
+  }
+}
+
+inline TensorRef new_channels_last(Sizes sizes, DType dtype, Device device) {
+  int64_t strides[5];
+  channels_last_strides(sizes, strides);
+  return new_strided(sizes, {strides, sizes.size()}, dtype, device);
 }
 
 // Whether the images lie channels last and nothing lies between their elements.
