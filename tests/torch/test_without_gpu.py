@@ -46,6 +46,23 @@ def test_what_needs_a_gpu(call):
     assert outcome(call, rushlight) == outcome(call, torch)
 
 
+@pytest.mark.filterwarnings("ignore:Use `:FutureWarning")
+@pytest.mark.parametrize("arguments", [(), (0,), (None,)], ids=str)
+@pytest.mark.parametrize("name", sorted(set(torch.accelerator.__all__) - {"set_stream"}))
+def test_an_accelerator(name, arguments):
+    """Of each of them that there is none, or that the arguments are wrong."""
+    assert set(rushlight.accelerator.__all__) == set(torch.accelerator.__all__)
+
+    def asked(t: Any) -> Any:
+        found = getattr(t.accelerator, name)(*arguments)
+        if name == "device_index":
+            with found:
+                return "entered"
+        return found
+
+    assert outcome(asked, rushlight) == outcome(asked, torch)
+
+
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_a_default_that_is_not_there(device):
     def answers(t: Any) -> list:
