@@ -141,7 +141,7 @@ Saved save_value(PyObject* o, bool copy) {
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (!copy) return save_tensor(t, true);
-    // Written in place by this very operation; a copy with a history of its own, as torch's is.
+    // Written in place by this very operation, or copied by torch; with a history of its own, as torch's is.
     static Primitive& duplicate = primitive("clone");
     return save_tensor(call_on(duplicate, t).get(), true);
   }
@@ -264,7 +264,8 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   // Hooks are given the values in torch's order, that of its names: `other` and `mat2` before `self`.
   bool swapped = saved_hooks_active() && (want_args & 3) == 3 &&
                  (op.args[1] == "b" || op.args[1] == "mat2") && !op.list_inputs;
-  if (swapped) slot[1] = save_value(args[1], false);
+  uint16_t copied = op.options & Primitive::KEEPS_COPIES ? copied_operands(args) : 0;
+  if (swapped) slot[1] = save_value(args[1], copied >> 1 & 1);
   for (int i = 0; want_args >> i; i++) {
     if (!(want_args >> i & 1)) continue;
     if (swapped && i == 1) {
@@ -272,12 +273,12 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
       continue;
     }
     bool list = i < op.input_count && (op.list_inputs >> i & 1);
-    if (!list && !in_place && is_plain_tensor(args[i])) {
+    if (!list && !in_place && is_plain_tensor(args[i]) && !(copied >> i & 1)) {
       Tensor* t = as_tensor(args[i]);
       bool alias = op.options & Primitive::KEEPS_WEIGHT && i == op.input_count - 1 && !saved_hooks_active() &&
                    !(t->flags & Tensor::INFERENCE) && (t->grad_fn || !t->base());
       *slot++ = alias ? save_alias(t, true) : save_tensor(t, true);
-    } else *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
+    } else *slot++ = list ? save_list(args[i]) : save_value(args[i], copied >> i & 1 || (in_place && i == 0));
   }
   for (int i = 0; want_shapes >> i; i++) {
     if (want_shapes >> i & 1) *slot++ = {shape_of(args[i]), 0, 0};

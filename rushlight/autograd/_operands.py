@@ -48,9 +48,11 @@ def _rows(value: Any) -> Seen:
     return [math.prod(value.shape[:-1]), value.shape[-1]], "View"
 
 
-def _batch(value: Any, leading: Sequence[int]) -> Seen:
+def _batch(value: Any, leading: Sequence[int], column: bool = False) -> Seen:
     """A matrix, or one of a batch, repeated for each of the batch that the other operand has."""
-    matrix = (1, *value.shape)[-2:] if value.dim() == 1 else value.shape[-2:]
+    matrix = value.shape[-2:]
+    if value.dim() == 1:
+        matrix = (*value.shape, 1) if column else (1, *value.shape)
     return [math.prod(leading), *matrix], "View"
 
 
@@ -82,7 +84,7 @@ def _strides(source: Node) -> list[int] | None:
     return [math.prod(before[dim % len(size) + 1 :]) for dim in dims]
 
 
-def _lies_in_rows(node: Node, at: int, contiguous: bool = False) -> bool:
+def _lies_in_rows(node: Node, at: int, contiguous: bool = False, turned: bool = False) -> bool:
     """Whether torch takes an operand that was not kept for one matrix of rows in memory, as far as its
     history tells: one that is contiguous may have dimensions of size 1 that lie anywhere."""
     source, nr = node._edges()[at]
@@ -90,7 +92,9 @@ def _lies_in_rows(node: Node, at: int, contiguous: bool = False) -> bool:
         return True
     size, steps = source._outputs()[nr][0], _strides(source)
     if steps is None:
-        return True
+        return not turned
+    if turned:
+        size, steps = [*size[:-2], size[-1], size[-2]], [*steps[:-2], steps[-1], steps[-2]]
     rows = list(zip(size[:-1], steps))
     if contiguous:
         rows = [(count, step) for count, step in zip(size, steps) if count != 1]
@@ -154,7 +158,9 @@ def _of_product(node: Node, name: str, value: Any) -> Seen:
         return _rows(value if name == "a" else value.mT)
     if own is not None or (at and _lies_in_rows(node, 0)):
         return _turned(value) if dims == 2 and not at else None
-    return _batch(value, other[:-2])
+    if not at and dims == 1 and _lies_in_rows(node, 1, turned=True):
+        return None
+    return _batch(value, other[:-2], column=at == 1)
 
 
 def _of_queries(node: Node) -> bool:

@@ -268,10 +268,16 @@ class _Plan:
             kept = [(n, size) for n, size in zip(operand.names, operand.shape) if size != 1]
             self.squeezed.append([size for _, size in kept] if len(kept) < len(operand.names) else None)
             labels.append([n for n, _ in kept])
+        # As in torch the labels of the result come first, in its order, then those that are summed.
+        rest = {name for own in labels for name in own if name not in result}
+        summed = sorted(name for name in rest if not isinstance(name, tuple))
+        order = [*result, *sorted(rest.difference(summed)), *summed]
+        places = {name: place for place, name in enumerate(order)}
         self.steps, names = [], labels[0]
         for number in range(1, len(labels)):
             needed = set(result).union(*labels[number + 1 :])
-            step = _Step(names, labels[number], needed, sizes)
+            first = not any(step.is_product for step in self.steps)
+            step = _Step(names, labels[number], needed, sizes, places, first)
             self.steps.append(step)
             names = step.names
         wanted = [name for name in result if name in names]
@@ -301,17 +307,27 @@ class _Plan:
 class _Step:
     """The product of a and b, summed over the labels that are not needed any more."""
 
-    def __init__(self, a, b, needed, sizes):
+    def __init__(self, a, b, needed, sizes, places, first):
         self.sum_a = [d for d, name in enumerate(a) if name not in needed and name not in b]
         self.sum_b = [d for d, name in enumerate(b) if name not in needed and name not in a]
         a = [name for d, name in enumerate(a) if d not in self.sum_a]
         b = [name for d, name in enumerate(b) if d not in self.sum_b]
-        both = [name for name in a if name in b and name in needed]
-        inner = [name for name in a if name in b and name not in needed]
-        only_a = [name for name in a if name not in b]
-        only_b = [name for name in b if name not in a]
+        self.is_product = any(name in b and name not in needed for name in a)
+        self.swapped = False
+        if self.is_product:
+            self._plan_product(a, b, needed, sizes, places, first)
+        else:
+            self._plan_elementwise(a, b, sizes, places)
+
+    def _plan_product(self, a, b, needed, sizes, places, first):
+        both = sorted((name for name in a if name in b and name in needed), key=places.get)
+        inner = sorted((name for name in a if name in b and name not in needed), key=places.get)
+        only_a = sorted((name for name in a if name not in b), key=places.get)
+        only_b = sorted((name for name in b if name not in a), key=places.get)
+        # torch turns the product round where its result comes out in order then, but not of a product before.
+        if first and only_a and only_b and places[only_b[-1]] < places[only_a[0]]:
+            self.swapped, a, b, only_a, only_b = True, b, a, only_b, only_a
         self.names = both + only_a + only_b
-        self.is_product = bool(inner)
 
         def count(names):
             n = 1
@@ -322,31 +338,36 @@ class _Step:
         def order(names, wanted):
             return None if names == wanted else [names.index(name) for name in wanted]
 
-        if inner:
-            self.order_a = order(a, both + only_a + inner)
-            self.order_b = order(b, both + inner + only_b)
-            batch = [count(both)] if both else []
-            shape_a = [*batch, count(only_a), count(inner)]
-            shape_b = [*batch, count(inner), count(only_b)]
-            self.shape_a = shape_a if shape_a != [sizes[name] for name in both + only_a + inner] else None
-            self.shape_b = shape_b if shape_b != [sizes[name] for name in both + inner + only_b] else None
-            shape = [sizes[name] for name in self.names]
-            self.shape = shape if shape != [*batch, count(only_a), count(only_b)] else None
-        else:
-            self.order_a = order(a, both + only_a)
-            self.order_b = order(b, both + only_b)
-            self.shape_a = [sizes[name] for name in both + only_a] + [1] * len(only_b) if only_b else None
-            self.shape_b = (
-                [sizes[name] for name in both] + [1] * len(only_a) + [sizes[name] for name in only_b]
-                if only_a
-                else None
-            )
+        self.order_a = order(a, both + only_a + inner)
+        self.order_b = order(b, both + inner + only_b)
+        batch = [count(both)] if both else []
+        shape_a = [*batch, count(only_a), count(inner)]
+        shape_b = [*batch, count(inner), count(only_b)]
+        self.shape_a = shape_a if shape_a != [sizes[name] for name in both + only_a + inner] else None
+        self.shape_b = shape_b if shape_b != [sizes[name] for name in both + inner + only_b] else None
+        shape = [sizes[name] for name in self.names]
+        self.shape = shape if shape != [*batch, count(only_a), count(only_b)] else None
+
+    def _plan_elementwise(self, a, b, sizes, places):
+        self.names = sorted({*a, *b}, key=places.get)
+
+        def views(own):
+            missing = [name for name in self.names if name not in own]
+            shape = [sizes[name] for name in own] + [1] * len(missing) if missing else None
+            return shape, [(own + missing).index(name) for name in self.names]
+
+        (self.shape_a, self.order_a), (self.shape_b, self.order_b) = views(a), views(b)
+        self.in_order = list(range(len(self.names)))
 
     def run(self, a, b):
         if self.sum_a:
             a = a.sum(dim=self.sum_a)
         if self.sum_b:
             b = b.sum(dim=self.sum_b)
+        if not self.is_product:
+            return self._aligned(a, self.shape_a, self.order_a) * self._aligned(b, self.shape_b, self.order_b)
+        if self.swapped:
+            a, b = b, a
         if self.order_a is not None:
             a = a.permute(self.order_a)
         if self.order_b is not None:
@@ -355,8 +376,6 @@ class _Step:
             a = a.reshape(self.shape_a)
         if self.shape_b is not None:
             b = b.reshape(self.shape_b)
-        if not self.is_product:
-            return a * b
         if a.ndim == 3:
             product = ops.einsum_bmm(a, b)
         elif a.dtype != b.dtype or a.dtype == _C.bool:
@@ -364,3 +383,9 @@ class _Step:
         else:
             product = ops.einsum_mm(a, b)
         return product if self.shape is None else product.view(self.shape)
+
+    def _aligned(self, x, shape, order):
+        """x with a dimension for each label. What has a history torch multiplies as a view of it."""
+        if shape is not None:
+            x = x.view(shape)
+        return x.permute(order) if order != self.in_order or x.requires_grad else x
