@@ -52,13 +52,37 @@ Tensor* single_mask(const Tensor* x, PyObject* list) {
   return is_mask(mask) && mask->ndim == x->ndim && mask->ndim > 0 ? mask : nullptr;
 }
 
+// The only index of the list, beside dimensions that are taken whole, where it is a mask that fits x: with
+// one value to write torch fills as masked_fill does, whatever the value's dtype and sizes. `strides` are the
+// mask's, spread over x.
+Tensor* filling_mask(const Tensor* x, PyObject* list, int64_t* strides) {
+  Tensor* mask = nullptr;
+  int first = 0;
+  if (PySequence_Fast_GET_SIZE(list) > x->ndim) return nullptr;
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list); k++) {
+    PyObject* o = PySequence_Fast_GET_ITEM(list, k);
+    if (o == Py_None) continue;
+    if (mask || !is_tensor(o) || as_tensor(o)->dtype != DType::b1 || as_tensor(o)->is_meta()) return nullptr;
+    mask = as_tensor(o);
+    first = int(k);
+  }
+  if (!mask || first + mask->ndim > x->ndim) return nullptr;
+  std::fill_n(strides, x->ndim, 0);
+  for (int d = 0; d < mask->ndim; d++) {
+    if (mask->size(d) != x->size(first + d)) return nullptr;
+    strides[first + d] = mask->stride(d);
+  }
+  return mask;
+}
+
 struct Addressing {
   TensorRef held[MAX_DIMS];  // per dimension of x; empty where not indexed
   int64_t strides[MAX_DIMS][MAX_DIMS];
   Span spans[MAX_DIMS];
   const Span* indices[MAX_DIMS];
   Shape index_shape, result;
-  int position = 0;  // of the index's dimensions in the result
+  int position = 0;      // of the index's dimensions in the result
+  bool dropped = false;  // a mask without dimensions, which stands for no index at all
 
   Addressing(Tensor* x, PyObject* list) {
     int at = 0;
@@ -72,7 +96,8 @@ struct Addressing {
       }
       Tensor* index = as_tensor(o);
       if (!x->is_meta() || index->is_meta()) check_same_device(x, index);
-      if (is_mask(index) && index->ndim > 0) {
+      if (is_mask(index)) {
+        dropped |= index->ndim == 0;
         check_mask(x, index, at);
         if (index->is_meta()) fail(PyExc_NotImplementedError, "indexing with a mask on the meta device");
         Ref<PyObject> expanded = mask_indices(index);
@@ -91,7 +116,15 @@ struct Addressing {
   }
   Addressing(const Addressing&) = delete;
 
+  // Only of masks without dimensions nothing is left to go by; torch finds that out when it begins to copy.
+  void require_index() const {
+    if (none && numel_of(result))
+      fail(PyExc_IndexError, "at least one index must be a tensor with dimensions");
+  }
+
  private:
+  bool none = false;
+
   static void check_count(const Tensor* x, int64_t count) {
     if (count > x->ndim) {
       failf(PyExc_IndexError, "too many indices for tensor of dimension %d (got %lld)", x->ndim,
@@ -126,7 +159,8 @@ struct Addressing {
       if (any) broadcast_into(index_shape, sizes);
       any = true;
     }
-    if (!any) fail(PyExc_IndexError, "at least one index must be a tensor");
+    none = !any;
+    if (none && !dropped) fail(PyExc_IndexError, "at least one index must be a tensor");
   }
 
   // Index tensors side by side leave their dimensions in place; otherwise these come first.
@@ -183,6 +217,7 @@ PyObject* index_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     return result.release_object();
   }
   Addressing addressing(x, args[1]);
+  addressing.require_index();
   TensorRef result = new_tensor(addressing.result, x->dtype, x->device());
   if (x->is_meta()) return result.release_object();
   IndexFault fault;
@@ -209,6 +244,14 @@ struct Written {
     Tensor* values = as_tensor(o);
     if (!x->is_meta()) check_same_device(x, values);
     held = apart_from(values, out);
+  }
+
+  // Takes a tensor of one element for a number.
+  bool become_number(const Tensor* x) {
+    if (is_number) return true;
+    if (held->numel != 1 || held->is_meta()) return false;
+    store_checked(item(held.get()), x->dtype, number);
+    return is_number = true;
   }
 
   // Strides that read the values with the sizes of the indexing result.
@@ -239,11 +282,10 @@ struct Written {
 
 void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
   int64_t strides[MAX_DIMS];
-  if (Tensor* mask = single_mask(into, list); mask && !into->is_meta() && values.is_number && !accumulate) {
-    check_same_device(into, mask);
-    check_mask(into, mask, 0);
+  Tensor* mask = accumulate || into->is_meta() ? nullptr : filling_mask(into, list, strides);
+  if (mask && values.become_number(into)) {
     MaybeNoGil unlocked(into->numel);
-    masked_fill(into->span(), mask->span(), values.number);
+    masked_fill(into->span(), {mask->data(), DType::b1, into->ndim, into->geometry, strides}, values.number);
     return;
   }
   if (into->is_meta()) {
@@ -256,6 +298,7 @@ void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
   if (PySequence_Fast_GET_SIZE(list) == 0) values.fit(into, into->sizes(), strides);  // told first
   Addressing addressing(into, list);
   void* data = values.fit(into, addressing.result, strides);
+  addressing.require_index();
   if (into->is_meta()) return;
   Span source = {data, into->dtype, addressing.result.ndim, addressing.result.sizes, strides};
   IndexFault fault;

@@ -304,7 +304,7 @@ Tensor* only_index(PyObject* list, DType dtype) {
 // A single value is written as by masked_fill, which takes no bytes for a mask that fits.
 void refuse_bytes(const Tensor* view, PyObject* list) {
   Tensor* mask = only_index(list, DType::u8);
-  if (!mask) return;
+  if (!mask || PySequence_Fast_GET_SIZE(list) > view->ndim) return;
   int at = 0;
   while (PySequence_Fast_GET_ITEM(list, at) == Py_None) at++;
   if (at + mask->ndim > view->ndim) return;
