@@ -17,7 +17,8 @@ struct Entry {
 };
 const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(op.payload); }
 
-void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const char* name, const char* must) {
+void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const char* name, const char* must,
+               bool line = false) {
   if (!read_triple(o, e.dims, unused, out, e.name, name)) {
     if (e.dims == 1) {
       std::string_view what = name;
@@ -29,10 +30,8 @@ void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const c
     failf(PyExc_RuntimeError, "%s: %s %s, or a tuple of %s ints", e.name, name, must,
           e.dims == 2 ? "two" : "three");
   }
-  // Lines refuse negative numbers later, and a stride that reaches no second window may be as large as it is.
-  if (e.dims == 1 && out.at[2] < 0) return;
-  if (e.dims == 1 && std::string_view(name) == "stride" && out.at[2] > INT32_MAX) out.at[2] = INT32_MAX;
-  check_moderate(out, e.name, name);
+  // Lines refuse negative numbers later, and those that are pooled as lines too large ones.
+  if (!line && (e.dims != 1 || out.at[2] >= 0)) check_moderate(out, e.name, name);
 }
 
 bool is_omitted(PyObject* o) {
@@ -43,13 +42,13 @@ struct Window {
   Triple kernel, stride, padding, dilation;
   bool ceil_mode;
 
-  // kernel_size, stride, padding, dilation, ceil_mode
-  Window(PyObject* const* args, const Entry& e) {
-    read_pool(args[0], e, 1, kernel, "kernel_size", "must either be a single int");
+  // kernel_size, stride, padding, dilation, ceil_mode; of a `line` `moderate_line` has to be asked.
+  Window(PyObject* const* args, const Entry& e, bool line = false) {
+    read_pool(args[0], e, 1, kernel, "kernel_size", "must either be a single int", line);
     if (is_omitted(args[1])) stride = kernel;
-    else read_pool(args[1], e, 1, stride, "stride", "must either be omitted, a single int");
-    read_pool(args[2], e, 0, padding, "padding", "must either be a single int");
-    read_pool(args[3], e, 1, dilation, "dilation", "must be either a single int");
+    else read_pool(args[1], e, 1, stride, "stride", "must either be omitted, a single int", line);
+    read_pool(args[2], e, 0, padding, "padding", "must either be a single int", line);
+    read_pool(args[3], e, 1, dilation, "dilation", "must be either a single int", line);
     ceil_mode = is_true(args[4]);
   }
 };
@@ -110,6 +109,30 @@ void check_line(const Window& w) {
           (long long)w.padding[2], (long long)w.kernel[2]);
   }
   positive(w.dilation[2], "dilation");
+}
+
+// How many windows of a line there are, which torch looks at before it takes the numbers for an image's.
+__int128 windows_of_line(int64_t in, const Window& w) {
+  __int128 s = w.stride[2], room = in + __int128(2) * w.padding[2] - 1;
+  room += (w.ceil_mode ? s - 1 : 0) - __int128(w.dilation[2]) * (w.kernel[2] - 1);
+  __int128 out = (room >= 0 ? room / s : -((-room + s - 1) / s)) + 1;
+  return w.ceil_mode && (out - 1) * s >= in + __int128(w.padding[2]) ? out - 1 : out;
+}
+
+// Refuses what the arithmetic on positions cannot take, of a window that check_line() has passed. A dilation
+// of one element and a stride that reaches no second window may be as large as they are.
+void moderate_line(Window& w, const Entry& e, const Tensor* x, bool by_image) {
+  __int128 out = windows_of_line(x->size(x->ndim - 1), w);
+  if (out < 1) {
+    long long told = out < INT64_MIN ? INT64_MIN : static_cast<long long>(out);
+    failf(PyExc_RuntimeError, "max_pool1d() Invalid computed output size: %lld", told);
+  }
+  if (!by_image && w.kernel[2] == 1) w.dilation.at[2] = 1;
+  if (!by_image) w.stride.at[2] = std::min<int64_t>(w.stride[2], INT32_MAX);
+  check_moderate(w.kernel, e.name, "kernel_size");
+  check_moderate(w.stride, e.name, "stride");
+  check_moderate(w.padding, e.name, "padding");
+  check_moderate(w.dilation, e.name, "dilation");
 }
 
 void check_window(const Window& w, const Entry& e, const Tensor* x) {
@@ -241,11 +264,12 @@ PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   const Entry& e = entry_of(op);
   Tensor* x = tensor_argument(e.name, args[0]);
   if (e.dims == 1) check_input(e, x);
-  Window window(args + 1, e);
+  Window window(args + 1, e, e.dims == 1);
   check_window(window, e, x);
   check_input(e, x);
-  Windows windows = regular_windows(x, window, e);
   bool by_image = e.dims == 1 && x->requires_grad();  // as torch pools lines whose gradient is wanted
+  if (e.dims == 1) moderate_line(window, e, x, by_image);
+  Windows windows = regular_windows(x, window, e);
   check_dtype(x, by_image ? "max_pool2d" : e.kernel, e.dims != 1);
   Shape sizes = pooled_sizes(x, windows, e.dims);
   if (by_channels(x, windows, e.dims)) {
