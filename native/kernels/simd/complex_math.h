@@ -73,12 +73,24 @@ template <class X>
 inline X sgn(X x) {
   if constexpr (is_complex_number_v<X>) {
     auto length = absolute(x);
-    X made{x.re / length, x.im / length};
+    X made{x.re / length + x.im * 0, x.im / length - x.re * 0};  // the zeros signed as in a complex quotient
     auto sum = made.re + made.im;  // an infinite half spoils the other, as in torch
     return select(length == 0, X{}, select(sum != sum, X{sum, sum}, made));
   } else {
     return sign(x);
   }
+}
+
+// Of zero the sign is lost, as in torch.
+template <class X>
+inline X reciprocal(X x) {
+  X made = constant<X>(1) / x;
+  if constexpr (is_complex_number_v<X>) {
+    auto nan = x.im * 0 / (x.im * 0), infinite = 1 / magnitude(x.re * 0);
+    made = select((x.re == 0) & (x.im == 0), X{infinite, nan}, made);
+    made = select(is_nan(x.im), X{x.im, x.im}, made);
+  }
+  return made;
 }
 
 template <class V>
@@ -103,7 +115,10 @@ template <class V>
 inline Complex<V> log1p(Complex<V> x) {
   V squares = x.re * (x.re + 2) + x.im * x.im;
   Complex<V> plain = log(Complex<V>{x.re + 1, x.im});
-  return {magnitude(squares) < constant<V>(0.5) ? log1p(squares) * constant<V>(0.5) : plain.re, plain.im};
+  plain.re = magnitude(squares) < constant<V>(0.5) ? log1p(squares) * constant<V>(0.5) : plain.re;
+  plain.re = (x.re == 0) & (x.im == 0) ? x.re : plain.re;  // with its sign
+  V sum = x.re + x.im;
+  return select(is_nan(x.re) | is_nan(x.im), Complex<V>{sum, sum}, plain);
 }
 
 // Infinities and zeros included: what C makes of exp(y log x), which for 0^0 and 1^inf is NaN.

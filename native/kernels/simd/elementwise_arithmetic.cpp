@@ -66,7 +66,7 @@ constexpr FamilyEntry entries[] = {
     UNARY(sign, REAL | BOOL, none, same, sign(x)),
     UNARY(sgn, ALL, none, same, sgn(x)),
     UNARY(square, NUMBERS, bool_to_int, same, multiply(x, x)),
-    UNARY(reciprocal, FLOATING | COMPLEX, int_to_float, same, constant<decltype(x)>(1) / x),
+    UNARY(reciprocal, FLOATING | COMPLEX, int_to_float, same, reciprocal(x)),
     UNARY(sqrt, FLOATING | COMPLEX, int_to_float, same, sqrt(x)),
     UNARY(rsqrt, FLOATING | COMPLEX, int_to_float, same, constant<decltype(x)>(1) / sqrt(x)),
     UNARY(conj, COMPLEX, none, same, conj(x)),
