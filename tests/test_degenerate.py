@@ -137,3 +137,12 @@ def test_gradient_of_maxima_of_nothing(dims, return_indices):
     image = torch.ones(1, 4, 1, 1).requires_grad_()
     F.max_pool2d(image.contiguous(memory_format=torch.channels_last), 2, 1, 1, 2).sum().backward()
     assert (image.grad == 0).all()
+
+
+def test_bags_end_with_the_indices():
+    weight, indices = torch.ones(4, 2), torch.tensor([0, 1, 2, 3])
+    for mode in ("sum", "mean", "max"):
+        with pytest.raises(
+            RuntimeError, match="the last offset value should be the size of the indices tensor"
+        ):
+            F.embedding_bag(indices, weight, torch.tensor([0, 2, 3]), mode=mode, include_last_offset=True)

@@ -351,12 +351,65 @@ torch.linalg.matrix_rank(o(2, 2), hermitian=True)
 torch.view_copy(o(2, 2), torch.int32)
 """
 
+# Masks without dimensions are no index in index_put, one value is written by a mask as masked_fill does.
+MASKS = """
+A(4).index_put((L(True),), L(7.0))
+A(4).index_put((L(False),), L([[7.0]]))
+A(2, 3).index_put((L(False), L([1, 0])), A(2, 3) * 10).tolist()
+A(2, 3).index_put((L([1]), L(True)), L([7.0, 8.0, 9.0], dtype=D)).tolist()
+A(2, 3).index_put((L(True),), L([7.0, 8.0], dtype=D)).tolist()
+A(2, 3).index_put((L(True), L(True), L(True)), L(7.0)).tolist()
+A(0, 3).index_put((L(True), L(False)), L(7.0, dtype=D), accumulate=True).tolist()
+A(2, 3).index_put((L([True, False]), L(True)), L(7.0, dtype=D)).tolist()
+o(()).index_put((L(1, dtype=torch.uint8),), L(7.0))
+I(4).index_put((L([True, False, True, False]),), L(7.5))
+A(4).index_put((L([True, False, True, False]),), L([[True]]))
+I(4).index_put((L([True, False, True, False]),), L(2j))
+I(4).to(torch.uint8).index_put((L([True, False, True, False]),), L(300))
+A(4).index_put((L([True, False, True, False]),), L([7.5]), accumulate=True)
+A(2, 3).index_put_((L([True, False]),), L(True)).tolist()
+torch.ops.aten.index_put(A(2, 3), [None, L([True, False, True])], L(2)).tolist()
+torch.ops.aten.index(A(2, 3), [L(True), L([0])]).tolist()
+slopes(lambda x: A(2, 3).index_put((L([True, False]),), x) ** 2, A(1))
+slopes(lambda x: x.index_put((L([True, False]), L(False)), L(2.0, dtype=D)) ** 2, A(2, 3))
+"""
+
+EXTREMES = """
+slopes(lambda x: F.celu(x, 1e300), A(3) - 2)
+slopes(lambda x: F.celu_(x * 1, 1e39), A(3) - 2)
+F.celu(A(3) - 2, 1e300)
+F.max_pool1d(A(1, 5), 2, dilation=2**31)
+F.max_pool1d(A(1, 5), 1, dilation=2**62)
+F.max_pool1d(A(1, 5).requires_grad_(), 1, dilation=2**62)
+F.max_pool1d(A(1, 5), 2, padding=2**40)
+F.max_pool1d(A(1, 5), 2, stride=2**40)
+F.max_pool1d(A(1, 5).requires_grad_(), 2, stride=2**40)
+F.max_pool1d(A(1, 5), 2**31)
+[torch.log1p(L(complex(a, b))) for a in (0.0, -0.0, inf, -inf) for b in (0.0, -0.0, nan, inf)]
+[torch.log1p(L(complex(nan, b), dtype=torch.complex128)) for b in (0.0, inf, -inf)]
+[torch.reciprocal(L(complex(a, b))) for a in (0.0, -0.0) for b in (0.0, -0.0, nan, inf)]
+[torch.sgn(L(complex(a, b))) for a in (0.0, -0.0, -1.0, 1.0) for b in (0.0, -0.0, 1.0, -1.0)]
+"""
+
 
 def lines(text):
     return text.strip().split("\n")
 
 
-CALLS = OPTIMISERS + LAYERS + WINDOWED + PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE
+CALLS = (
+    OPTIMISERS
+    + LAYERS
+    + WINDOWED
+    + PRODUCTS
+    + LINALG
+    + RECURRENT
+    + SIZES
+    + VALUES
+    + WINDOWS
+    + DEGENERATE
+    + MASKS
+    + EXTREMES
+)
 
 
 @pytest.mark.filterwarnings("ignore")

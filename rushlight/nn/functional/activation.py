@@ -146,13 +146,19 @@ def relu6(input, inplace=False):
 
 def _without_backward(result, function):
     """Where torch cannot tell the input's sign from the output any more: a backward is refused."""
+    return _refusing_backward(
+        result,
+        f"In-place {function} backward calculation is triggered with a negative slope which is not "
+        "supported. This is caused by calling in-place forward function with a negative slope, please "
+        "call out-of-place version instead.",
+    )
+
+
+def _refusing_backward(result, sentence):
+    """`result`, of which no gradient can be asked."""
 
     def refuse(grads):
-        raise RuntimeError(
-            f"In-place {function} backward calculation is triggered with a negative slope which is not "
-            "supported. This is caused by calling in-place forward function with a negative slope, please "
-            "call out-of-place version instead."
-        )
+        raise RuntimeError(sentence)
 
     if result.grad_fn is not None:
         result.grad_fn.register_prehook(refuse)
@@ -224,7 +230,10 @@ def celu(input, alpha=1.0, inplace=False):
     refuse_complex(alpha, input, kind="double")
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _elu(input, alpha, 1, 1 / alpha, inplace)
+    result = _elu(input, alpha, 1, 1 / alpha, inplace)
+    if extremes(_C.float32)[1] < abs(alpha) < math.inf:  # torch's gradient takes alpha for a float32
+        return _refusing_backward(result, "value cannot be converted to type float without overflow")
+    return result
 
 
 @functional

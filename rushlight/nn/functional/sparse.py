@@ -279,7 +279,8 @@ def _starts(input, offsets, include_last_offset):
     end = int(starts[-1])
     if end != n or (starts.numel() == 1 and n):
         raise RuntimeError(
-            f"offsets end at {end}, but the input has {n} elements: every index belongs to a bag"
+            "Your input appears to be incorrect: the last offset value should be the size of the indices "
+            "tensor, but it seems not to be the case."
         )
     return starts
 
