@@ -54,21 +54,85 @@ template <int N>
 void gather_run(char* out, int64_t out_step, const char* from, int64_t from_step, const IndexedDim& indexed,
                 const int64_t* index, int64_t index_step, int64_t n) {
   const int64_t stride = indexed.stride, size = indexed.size;
-  if (out_step == 1 && from_step == 0 && index_step == 1) {
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {  // four are stored at once: a quarter of the time less
+  for (int64_t i = 0; i < n; i++) {
+    int64_t at = i * from_step + wrap_index(index[i * index_step], size) * stride;
+    move_element<N>(out + i * out_step * N, from + at * N);
+  }
+}
+
+// out[r][i] = from[r][index[i]] of ROWS rows at once: an index is looked at once for all of them. UNIT: `stride`
+// is 1. Four elements are stored at once: a quarter of the time less.
+template <int N, int ROWS, bool UNIT>
+void gather_rows(char* const* out, const char* const* from, int64_t stride, int64_t size,
+                 const int64_t* index, int64_t n) {
+  auto offset = [&](int64_t i) {
+    int64_t at = wrap_index(index[i], size);
+    return (UNIT ? at : at * stride) * N;
+  };
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const int64_t at[4] = {offset(i), offset(i + 1), offset(i + 2), offset(i + 3)};
+    for (int r = 0; r < ROWS; r++) {
       char four[4 * N];
-      for (int k = 0; k < 4; k++)
-        move_element<N>(four + k * N, from + wrap_index(index[i + k], size) * stride * N);
-      __builtin_memcpy(out + i * N, four, sizeof four);
-    }
-    for (; i < n; i++) move_element<N>(out + i * N, from + wrap_index(index[i], size) * stride * N);
-  } else {
-    for (int64_t i = 0; i < n; i++) {
-      int64_t at = i * from_step + wrap_index(index[i * index_step], size) * stride;
-      move_element<N>(out + i * out_step * N, from + at * N);
+      for (int k = 0; k < 4; k++) move_element<N>(four + k * N, from[r] + at[k]);
+      __builtin_memcpy(out[r] + i * N, four, sizeof four);
     }
   }
+  for (; i < n; i++) {
+    const int64_t at = offset(i);
+    for (int r = 0; r < ROWS; r++) move_element<N>(out[r] + i * N, from[r] + at);
+  }
+}
+
+// Rows of elements from rows of `self`, by one index tensor that changes along them: gather and index_select
+// of the last dimension.
+bool has_gathered_rows(const IndexWalk& walk) {
+  return walk.ndim <= 2 && walk.operands == 3 && walk.step(0) == 1 && walk.step(1) == 0 && walk.step(2) == 1;
+}
+
+// False if an index is out of range, what is read then being within self all the same. To look at the indices
+// just before they are used spares a second reading of them from memory.
+template <int N, bool UNIT>
+bool read_gathered(char* out, const char* self, const IndexWalk& walk, const IndexedDim& indexed) {
+  const bool flat = walk.ndim == 1;
+  const int64_t rows = flat ? 1 : walk.sizes[0], length = walk.sizes[walk.ndim - 1];
+  const int64_t out_stride = flat ? 0 : walk.strides[0][0] * N, self_stride = flat ? 0 : walk.strides[0][1] * N;
+  const int64_t index_stride = flat ? 0 : walk.strides[0][2], stride = indexed.stride, size = indexed.size;
+  std::atomic<bool> bad{false};
+  auto part = [&](int64_t row, int64_t end, int64_t first, int64_t n) {
+    constexpr int TOGETHER = 4;
+    for (; index_stride == 0 && row + TOGETHER <= end; row += TOGETHER) {
+      char* to[TOGETHER];
+      const char* from[TOGETHER];
+      for (int r = 0; r < TOGETHER; r++) {
+        to[r] = out + (row + r) * out_stride + first * N;
+        from[r] = self + (row + r) * self_stride;
+      }
+      gather_rows<N, TOGETHER, UNIT>(to, from, stride, size, indexed.data + first, n);
+    }
+    uint64_t bits = 0;
+    for (; row < end; row++) {
+      char* to = out + row * out_stride + first * N;
+      const char* from = self + row * self_stride;
+      const int64_t* index = indexed.data + row * index_stride + first;
+      bits |= out_of_range_bits(index, 1, n, 0, uint64_t(size));
+      gather_rows<N, 1, UNIT>(&to, &from, stride, size, index, n);
+    }
+    if (bits >> 63) bad = true;
+  };
+  if (rows >= 8) {
+    parallel_for(rows, INDEX_GRAIN / length + 1,
+                 [&](int64_t begin, int64_t end) { part(begin, end, 0, length); });
+  } else {
+    parallel_for(length, INDEX_GRAIN / rows + 1,
+                 [&](int64_t begin, int64_t end) { part(0, rows, begin, end - begin); });
+  }
+  return !bad;
+}
+template <int N>
+bool read_gathered(char* out, const char* self, const IndexWalk& walk, const IndexedDim& indexed) {
+  return indexed.stride == 1 ? read_gathered<N, true>(out, self, walk, indexed)
+                             : read_gathered<N, false>(out, self, walk, indexed);
 }
 
 // Rows of a table (index_select along the first dimension, an embedding): one copy per index, the rows ahead
@@ -97,6 +161,10 @@ void read_all(char* out, const char* self, const IndexWalk& walk, const IndexedD
                    read_rows(out + begin * out_stride * N, out_stride, self, indexed[0],
                              indexed[0].data + begin * index_step, index_step, row, N, end - begin);
                  });
+    return;
+  }
+  if (has_gathered_rows(walk) && walk.numel > 0) {
+    read_gathered<N>(out, self, walk, *indexed);
     return;
   }
   parallel_for(walk.numel, INDEX_GRAIN, [&](int64_t begin, int64_t end) {
@@ -146,6 +214,17 @@ IndexFault index(Span out, Span self, const Span* const* indices, int position) 
 
 IndexFault gather(Span out, Span self, int dim, Span index) {
   DimGeometry geometry(self, dim, index);
+  IndexWalk walk =
+      walk_indexed(out.ndim, out.sizes, out.strides, geometry.self_strides, &geometry.indexed, 1);
+  // Each row has its own indices, which are looked at as they are used: nobody has seen the result yet.
+  if (has_gathered_rows(walk) && walk.ndim == 2 && walk.strides[0][2] != 0 && walk.numel > 0) {
+    bool fine = false;
+    visit_size(out.dtype, [&](auto size) {
+      fine = read_gathered<size.value>(static_cast<char*>(out.data), static_cast<const char*>(self.data),
+                                       walk, geometry.indexed);
+    });
+    return fine ? IndexFault{} : geometry.check(out.sizes, false);
+  }
   if (IndexFault fault = geometry.check(out.sizes, false)) return fault;
   index_read(out, self.data, geometry.self_strides, &geometry.indexed, 1);
   return {};

@@ -83,6 +83,23 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
     }
     return;
   }
+  // Rows of elements into rows of self: gather's backward, scatter of the last dimension.
+  if (walk.ndim <= 2 && walk.operands == 3 && src_step == 1 && self_step == 0 && walk.step(2) == 1) {
+    const bool flat = walk.ndim == 1;
+    const int64_t rows = flat ? 1 : walk.sizes[0], n = walk.sizes[walk.ndim - 1];
+    const int64_t size = indexed->size, stride = indexed->stride * N;
+    for (int64_t r = 0; r < rows; r++) {
+      char* to = self + (flat ? 0 : r * walk.strides[0][1] * N);
+      const char* from = src + (flat ? 0 : r * walk.strides[0][0] * N);
+      const int64_t* index = indexed->data + (flat ? 0 : r * walk.strides[0][2]);
+      if (stride == N) {
+        for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * N, from + i * N);
+      } else {
+        for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * stride, from + i * N);
+      }
+    }
+    return;
+  }
   walk.run(0, walk.numel, [&](const int64_t* offsets, int64_t n) {
     const char* from = src + offsets[0] * N;
     IndexRun run(walk, indexed, offsets);
@@ -92,11 +109,6 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
     } else if (run.moving == 1) {
       const IndexedDim& dim = indexed[run.first];
       const int64_t step = walk.step(2 + run.first), *index = dim.data + offsets[2 + run.first];
-      if (step == 1 && src_step == 1 && self_step == 0) {
-        const int64_t size = dim.size, stride = dim.stride * N;
-        for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * stride, from + i * N);
-        return;
-      }
       for (int64_t i = 0; i < n; i++) {
         int64_t at = i * self_step + wrap_index(index[i * step], dim.size) * dim.stride;
         one(to + at * N, from + i * src_step * N);

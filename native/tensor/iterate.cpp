@@ -253,7 +253,8 @@ void gather_rows(int64_t size, char* to, const char* from, int64_t step, int64_t
 void run_strips(Loop loop, const Plan& plan, const Operands& o, const Strips& s, int64_t begin, int64_t end,
                 const void* params) {
   alignas(64) char buffers[MAX_OPERANDS][TILE_BYTES / 2];
-  const char* repeated[MAX_OPERANDS] = {};  // the row that fills a buffer
+  const char* filled[MAX_OPERANDS] = {};  // what a buffer holds, which the next strip may read as well
+  int64_t filled_rows[MAX_OPERANDS] = {};
   int64_t down = (plan.sizes[1] + s.rows - 1) / s.rows, n = plan.sizes[0];
   for (int64_t strip = begin; strip < end; strip++) {
     int64_t j = strip % down * s.rows, rest = strip / down, rows = std::min(s.rows, plan.sizes[1] - j);
@@ -266,11 +267,12 @@ void run_strips(Loop loop, const Plan& plan, const Operands& o, const Strips& s,
     }
     for (int k = 1; k < o.count; k++) {
       if (!s.gathered[k]) continue;
-      bool again = plan.strides[k][1] == 0;
-      if (!again || repeated[k] != data[k])
+      if (filled[k] != data[k] || filled_rows[k] < rows) {
+        filled[k] = data[k];
+        filled_rows[k] = plan.strides[k][1] == 0 ? s.rows : rows;
         gather_rows(o.itemsize[k], buffers[k], data[k], plan.strides[k][0], plan.strides[k][1], n,
-                    again ? s.rows : rows);
-      if (again) repeated[k] = data[k];
+                    filled_rows[k]);
+      }
       data[k] = buffers[k];
     }
     loop(data, o.itemsize, n * rows, params);

@@ -289,11 +289,16 @@ def kron(input, other, *, out=None):
         >>> rushlight.kron(rushlight.tensor([1, 2]), rushlight.tensor([1, 10]))
         tensor([ 1, 10,  2, 20])
     """
-    ndim = max(input.ndim, other.ndim)
-    a, b = ([1] * (ndim - x.ndim) + list(x.shape) for x in (input, other))
-    left = input.reshape([size for m in a for size in (m, 1)])
-    right = other.reshape([size for n in b for size in (1, n)])
-    result = (left * right).reshape([m * n for m, n in zip(a, b)])
+    if input.ndim == other.ndim == 2:
+        m, p = input.shape
+        n, q = other.shape
+        result = (input.reshape(m, 1, p, 1) * other.reshape(1, n, 1, q)).reshape(m * n, p * q)
+    else:
+        ndim = max(input.ndim, other.ndim)
+        a, b = ([1] * (ndim - x.ndim) + list(x.shape) for x in (input, other))
+        left = input.reshape([size for m in a for size in (m, 1)])
+        right = other.reshape([size for n in b for size in (1, n)])
+        result = (left * right).reshape([m * n for m, n in zip(a, b)])
     return result if out is None else write_apart(out, result, input, other, exact="")
 
 
