@@ -265,3 +265,36 @@ def test_bags_of_rows_of_any_width(width, dtype):
             rl.testing.assert_close(
                 result[bag], exact.to(dtype), rtol=1e-2 if dtype == rl.bfloat16 else 1e-5, atol=1e-5
             )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_rows_gathered_and_scattered(dtype):
+    """Rows that lie together have loops of their own; every one of them against the definition."""
+    dtype = getattr(rl, dtype)
+    for rows, size, taken in [(1, 5, 3), (9, 4, 4), (40, 7, 16), (6, 300, 3001), (3000, 16, 17)]:
+        whole = (rl.arange(rows * size) % 251).reshape(rows, size).to(dtype)
+        index = rl.randint(0, size, (rows, taken))
+        place = rl.arange(rows)[:, None] * size + index
+        for table in (whole, whole.t().contiguous().t()):
+            for chosen in (index, index[:1].expand(rows, taken)):
+                where = place if chosen is index else rl.arange(rows)[:, None] * size + chosen
+                expected = whole.flatten()[where]
+                assert rl.equal(table.gather(1, chosen), expected)
+                if chosen is not index:
+                    assert rl.equal(table.index_select(1, chosen[0]), expected)
+        source = (rl.arange(rows * taken) % 3).reshape(rows, taken).to(dtype)
+        added = rl.zeros(rows * size, dtype=dtype).index_add(0, place.flatten(), source.flatten())
+        assert rl.equal(rl.zeros_like(whole).scatter_add(1, index, source), added.view(rows, size))
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, 2**62, -(2**63)])
+def test_an_index_out_of_range_among_rows_is_refused(wrong):
+    for rows, taken in [(3, 4), (40, 16), (2, 70000)]:
+        index = rl.zeros(rows, taken, dtype=rl.int64)
+        index[rows - 1, taken - 2] = wrong
+        table = rl.ones(rows, 5)
+        with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 5"):
+            table.gather(1, index)
+        with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 5"):
+            table.scatter_add_(1, index, rl.ones(rows, taken))
+        assert rl.equal(table, rl.ones(rows, 5))

@@ -480,3 +480,24 @@ def test_small_products_with_the_adjoint_are_hermitian(n, dtype):
     assert (product == product.mH).all()
     assert (product.diagonal(dim1=1, dim2=2).imag == 0).all()
     assert rushlight.vdot(a[0, 0], a[0, 0]).imag == 0
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_many_products_of_two_or_three_rows(dtype):
+    rng = np.random.default_rng(7)
+    for m, k, n in [(1, 1, 1), (2, 2, 2), (3, 3, 3), (2, 8, 3), (3, 9, 2), (1, 3, 2), (3, 1, 1), (3, 2, 4)]:
+        a, b, c = (numbers(rng, shape, dtype) for shape in ((4, 5, m, k), (5, k, n), (4, 5, m, n)))
+        for layout in ("dense", "transposed", "spread"):
+            left, right = laid_out(tensor(a), layout), laid_out(tensor(b), layout)
+            assert_close(left @ right, a @ b, dtype, k)
+            result = rushlight.baddbmm(
+                tensor(c[0]), left[1], right, beta=0.5, alpha=2
+            )  # the old contents and a factor
+            assert_close(result, 0.5 * c[0] + 2 * (a[1] @ b), dtype, 4 * k)
+
+
+def test_a_small_product_with_its_adjoint_is_hermitian():
+    for n in (2, 3, 8):
+        a = rushlight.randn(50, n, n, dtype=rushlight.complex64)
+        product = a @ a.mH.contiguous()
+        assert (product == product.mH).all()

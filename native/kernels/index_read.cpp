@@ -60,8 +60,8 @@ void gather_run(char* out, int64_t out_step, const char* from, int64_t from_step
   }
 }
 
-// out[r][i] = from[r][index[i]] of ROWS rows at once: an index is looked at once for all of them. UNIT: `stride`
-// is 1. Four elements are stored at once: a quarter of the time less.
+// out[r][i] = from[r][index[i]] of ROWS rows at once: an index is looked at once for all of them. UNIT:
+// `stride` is 1. Four elements are stored at once: a quarter of the time less.
 template <int N, int ROWS, bool UNIT>
 void gather_rows(char* const* out, const char* const* from, int64_t stride, int64_t size,
                  const int64_t* index, int64_t n) {
@@ -96,7 +96,8 @@ template <int N, bool UNIT>
 bool read_gathered(char* out, const char* self, const IndexWalk& walk, const IndexedDim& indexed) {
   const bool flat = walk.ndim == 1;
   const int64_t rows = flat ? 1 : walk.sizes[0], length = walk.sizes[walk.ndim - 1];
-  const int64_t out_stride = flat ? 0 : walk.strides[0][0] * N, self_stride = flat ? 0 : walk.strides[0][1] * N;
+  const int64_t out_stride = flat ? 0 : walk.strides[0][0] * N,
+                self_stride = flat ? 0 : walk.strides[0][1] * N;
   const int64_t index_stride = flat ? 0 : walk.strides[0][2], stride = indexed.stride, size = indexed.size;
   std::atomic<bool> bad{false};
   auto part = [&](int64_t row, int64_t end, int64_t first, int64_t n) {

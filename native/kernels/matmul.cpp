@@ -21,6 +21,7 @@
 #include "gemm_avx512.h"
 #include "gemm_bf16.h"
 #include "simd/families.h"
+#include "small_products.h"
 
 namespace rl {
 namespace {
@@ -510,6 +511,13 @@ void batched_gemm(const Span& c, const Span& a, const Span& b, const void* alpha
     return gemm(c.dtype, mc, ma, mb, alpha, beta);
   }
   int64_t item = dtype_size(c.dtype);
+  double size = product_size(mc, ma.cols);
+  auto parts = [&](const auto& f) {
+    parallel_items(batch, std::max<int64_t>(1, int64_t(THREADED / 4 / std::max(1.0, size))), f);
+  };
+  if (are_small_products(c, a)) {
+    return parts([&](int64_t begin, int64_t end) { small_products(c, a, b, alpha, beta, begin, end); });
+  }
   bool by_vectors = (c.dtype == DType::f32 || c.dtype == DType::f64) && (mc.rows == 1 || mc.cols == 1) &&
                     product_size(mc, ma.cols) <= SMALL_VECTOR_PRODUCT;
   auto run = [&](int64_t begin, int64_t end) {
@@ -539,9 +547,8 @@ void batched_gemm(const Span& c, const Span& a, const Span& b, const void* alpha
       else small_gemv(y, left, x, *static_cast<const double*>(alpha), *static_cast<const double*>(beta));
     }
   };
-  double size = product_size(mc, ma.cols);
   if (size >= 4 * THREADED) run(0, batch);  // each product is divided over the threads by itself
-  else parallel_items(batch, std::max<int64_t>(1, int64_t(THREADED / 4 / std::max(1.0, size))), run);
+  else parts(run);
 }
 
 }  // namespace rl

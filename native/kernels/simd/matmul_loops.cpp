@@ -145,6 +145,13 @@ struct Product {
         return;
       }
     }
+    if constexpr (COMPLEX) {
+      if (c.col_stride == 1 && cols == PANEL && alpha == T(1) && beta == T(0)) {
+        for (int r = 0; r < M; r++)
+          store_parts(reinterpret_cast<A*>(c_at(i + r, j)), acc[r][0] - acc[r][1], acc[r][2] + acc[r][3]);
+        return;
+      }
+    }
     for (int r = 0; r < M; r++) {
       for (int col = 0; col < cols; col++) {
         T* to = c_at(i + r, j + col);
@@ -168,6 +175,7 @@ struct Product {
     for (; i + AT_ONCE <= end; i += AT_ONCE) tile<AT_ONCE, N, MASKED>(i, j, cols);
     if constexpr (!SAME_LAYOUT) {  // rarer types, fewer tiles
       if (AT_ONCE > 3 && i + 3 <= end) tile<3, N, MASKED>(i, j, cols), i += 3;
+      if (COMPLEX && i + 2 <= end) tile<2, N, MASKED>(i, j, cols), i += 2;
       for (; i < end; i++) tile<1, N, MASKED>(i, j, cols);
     } else {
       switch (end - i) {
@@ -207,6 +215,12 @@ struct Product {
         slot[0] = widened(value);
       }
     };
+    if constexpr (COMPLEX) {
+      if (b.col_stride == 1 && cols == PANEL) {
+        for (int64_t p = 0; p < k; p++, to += 2 * L) load_parts(reinterpret_cast<const A*>(b_at(p, j)), to);
+        return;
+      }
+    }
     if (b.row_stride < b.col_stride) {
       for (int col = 0; col < cols; col++)
         for (int64_t p = 0; p < k; p++) put(to + p * (2 * L) + col, *b_at(p, j + col));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "../../tensor/parallel.h"
 #include "../matmul.h"
@@ -173,6 +174,39 @@ inline void store_first(A* p, Vec<A> v, int count) {
 #else
   for (int i = 0; i < count; i++) p[i] = v[i];
 #endif
+}
+
+// The lanes I of two vectors.
+template <int... I, class V>
+inline V lanes_of(V a, V b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, I...);
+#else
+  return __builtin_shuffle(a, b, decltype(a < b){I...});
+#endif
+}
+template <class V, int... I>
+inline void part_lanes(V a, V b, V& re, V& im, std::integer_sequence<int, I...>) {
+  re = lanes_of<(2 * I)...>(a, b), im = lanes_of<(2 * I + 1)...>(a, b);
+}
+template <class V, int... I>
+inline void join_lanes(V re, V im, V& a, V& b, std::integer_sequence<int, I...>) {
+  constexpr int n = sizeof...(I);
+  a = lanes_of<(I / 2 + I % 2 * n)...>(re, im), b = lanes_of<(I / 2 + I % 2 * n + n / 2)...>(re, im);
+}
+
+// A vector of complex numbers to their real parts, then their imaginary ones, and back.
+template <class A>
+inline void load_parts(const A* from, A* to) {
+  Vec<A> re, im;
+  part_lanes(load<A>(from), load<A>(from + LANES<A>), re, im, std::make_integer_sequence<int, LANES<A>>{});
+  store_first<A>(to, re, LANES<A>), store_first<A>(to + LANES<A>, im, LANES<A>);
+}
+template <class A>
+inline void store_parts(A* to, Vec<A> re, Vec<A> im) {
+  Vec<A> a, b;
+  join_lanes(re, im, a, b, std::make_integer_sequence<int, LANES<A>>{});
+  store_first<A>(to, a, LANES<A>), store_first<A>(to + LANES<A>, b, LANES<A>);
 }
 
 }  // namespace
