@@ -52,7 +52,14 @@ _SETTINGS = (
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_grad_enabled",
     "set_num_interop_threads", "set_warn_always", "sparse_coo_tensor", "sparse_csr_tensor", "vmap",
 )  # fmt: skip
-_OVERRIDDEN_ANYWAY = {"torch.tanh", "torch.sigmoid", "torch.Tensor.tanh", "torch.Tensor.sigmoid"}
+_OVERRIDDEN_ANYWAY = {
+    "torch.tanh", "torch.sigmoid", "torch.Tensor.tanh", "torch.Tensor.sigmoid", "torch.linalg.vander",
+}  # fmt: skip
+# Functions in Python that ask, which no namespace lists.
+_ASKING = (
+    "nn.init.uniform_", "nn.init.normal_", "nn.init.constant_", "nn.init.kaiming_uniform_", "sym_float",
+    "sym_int", "sym_max", "sym_min", "sym_not", "sym_ite", "sym_sum", "sym_sqrt",
+)  # fmt: skip
 
 
 def _namespaces():
@@ -72,7 +79,8 @@ def names() -> dict[Any, str]:
     for prefix, module in _namespaces():
         for name in sorted(set(dir(module)) | set(rushlight._LAZY_NAMES if module is rushlight else ())):
             value = getattr(module, name, None)
-            asks = isinstance(value, _C.Function) or (prefix == "torch.nn.init" and inspect.isfunction(value))
+            inner = prefix == "torch.nn.init" or name.startswith("sym_")
+            asks = isinstance(value, _C.Function) or (inner and inspect.isfunction(value))
             if asks and not name.startswith("_"):
                 found[value] = f"{prefix}.{name}"
     older = {"__nonzero__", "__long__", "__div__", "__rdiv__", "__idiv__"}
@@ -112,7 +120,7 @@ def by_namespace() -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {space: [] for space in (*spaces.values(), _C.Tensor)}
     for function, name in names().items():
         prefix, _, last = name.rpartition(".")
-        if _is_ignored(name) or prefix == "torch.nn.init":
+        if _is_ignored(name) or name.removeprefix("torch.") in _ASKING or prefix == "torch.nn.init":
             continue
         if last == "__get__":
             found[inspect.getattr_static(_C.Tensor, name.split(".")[2])] = [function]
@@ -133,7 +141,9 @@ def ignored() -> set[Any]:
 
 def dummies() -> dict[Any, Any]:
     """A function that returns -1 for each overridable one, with its signature."""
-    return {function: _dummy(function) for group in by_namespace().values() for function in group}
+    asking = [functools.reduce(getattr, path.split("."), rushlight) for path in _ASKING]
+    found = [function for group in by_namespace().values() for function in group]
+    return {function: _dummy(function) for function in (*found, *asking)}
 
 
 def _dummy(function: Any) -> Any:

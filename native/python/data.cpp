@@ -38,15 +38,30 @@ void join(Inferred& found, DType t) {
 }
 
 // Sequences that are neither list nor tuple (range, array.array, user classes) are turned into tuples on the
-// way.
-Ref<PyObject> as_sequence(PyObject* o) {
+// way; a class of the user's is read by its length and its elements, as torch does. `measuring` is set where
+// the first element is read for the shape: there is no shape without it.
+Ref<PyObject> as_sequence(PyObject* o, bool measuring = false) {
   if (is_list_like(o)) return share(o);
   if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o) || is_tensor(o)) return Ref<PyObject>();
-  if (PySequence_Size(o) < 0) {
-    forget_error(PyExc_Exception);
+  Py_ssize_t size = PySequence_Size(o);
+  bool own = PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE);
+  if (size < 0) {
+    if (own) throw PythonError{};
+    forget_error(PyExc_Exception);  // an array without dimensions is a number
     return Ref<PyObject>();
   }
-  return checked(PySequence_Tuple(o));
+  if (!own) return checked(PySequence_Tuple(o));
+  Ref<PyObject> elements = checked(PyTuple_New(size));
+  for (Py_ssize_t i = 0; i < size; i++) {
+    PyObject* element = PySequence_GetItem(o, i);
+    if (!element && measuring && i == 0 && PyErr_ExceptionMatches(PyExc_Exception)) {
+      PyErr_Clear();
+      failf(PyExc_ValueError, "could not determine the shape of object type '%s'", Py_TYPE(o)->tp_name);
+    }
+    if (!element) throw PythonError{};
+    PyTuple_SET_ITEM(elements.get(), i, element);
+  }
+  return elements;
 }
 
 void infer_shape(PyObject* data, Inferred& found) {
@@ -59,7 +74,7 @@ void infer_shape(PyObject* data, Inferred& found) {
       for (int64_t s : as_tensor(at.get())->sizes()) found.shape.append(s);
       return;
     }
-    Ref<PyObject> sequence = as_sequence(at.get());
+    Ref<PyObject> sequence = as_sequence(at.get(), true);
     // Text is a sequence of text, without end.
     if (PyUnicode_Check(at.get()) && found.shape.ndim) fail(PyExc_ValueError, "too many dimensions 'str'");
     if (!sequence) return;

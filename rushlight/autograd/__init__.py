@@ -60,7 +60,9 @@ def _asked_ones(root: Any) -> Any:
 
 
 def _as_tuple(value: Any) -> tuple:
-    return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
+    if isinstance(value, (Tensor, graph.GradientEdge)) or hasattr(value, "__torch_function__"):
+        return (value,)
+    return tuple(value)
 
 
 def _check_ends(given: tuple, what: str) -> None:
@@ -221,11 +223,10 @@ def backward(
     if _C._has_torch_function(tensors):
         from rushlight.overrides import handle_torch_function
 
-        handle_torch_function(
+        return handle_torch_function(
             backward, tensors, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph,
             create_graph=create_graph, inputs=inputs,
         )  # fmt: skip
-        return
     if inputs is not None:
         inputs = _as_tuple(inputs)
         if not inputs:
@@ -242,6 +243,7 @@ def backward(
     if create_graph:
         warn_once(_CYCLE)
     _C.run_backward(tensors, gradients, keep, create_graph, inputs, True)
+    return None
 
 
 _CYCLE = (
@@ -276,6 +278,10 @@ def grad(
     >>> rushlight.autograd.grad(x ** 3, x)
     (tensor(27.),)
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
+                         "but got: allow_unused=False.")  # fmt: skip
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if _C._has_torch_function((*outputs, *inputs)):
         from rushlight.overrides import handle_torch_function
@@ -285,16 +291,12 @@ def grad(
             create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
             is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
         )  # fmt: skip
-    if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
-                         "but got: allow_unused=False.")  # fmt: skip
     if not only_inputs:
         import warnings
 
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To "
                       "accumulate gradient for other parts of the graph, please use "
                       "torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
-    allow_unused = materialize_grads if allow_unused is None else allow_unused
     given = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

@@ -3,6 +3,7 @@
 import math
 
 import rushlight
+from rushlight import _C
 from rushlight._warn import warn
 
 __all__ = [
@@ -53,6 +54,17 @@ def calculate_gain(nonlinearity, param=None):
     return _GAINS[nonlinearity]
 
 
+def _asked(function, tensor, **others):
+    """What a mode or the tensor's `__torch_function__` answers, NotImplemented if nobody is to be asked."""
+    if not _C._has_torch_function_unary(tensor):
+        return NotImplemented
+    from rushlight.overrides import handle_torch_function, has_torch_function_unary
+
+    if not has_torch_function_unary(tensor):  # one who was asked has told the function to go on
+        return NotImplemented
+    return handle_torch_function(function, (tensor,), tensor=tensor, **others)
+
+
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill with values drawn uniformly from [a, b).
 
@@ -61,14 +73,14 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     >>> torch.nn.init.uniform_(torch.empty(2))
     tensor([0.4963, 0.7682])
     """
-    with rushlight.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    answer = _asked(uniform_, tensor, a=a, b=b, generator=generator)
+    return _no_grad_uniform_(tensor, a, b, generator) if answer is NotImplemented else answer
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill with values of the normal distribution."""
-    with rushlight.no_grad():
-        return tensor.normal_(mean, std, generator=generator)
+    answer = _asked(normal_, tensor, mean=mean, std=std, generator=generator)
+    return _no_grad_normal_(tensor, mean, std, generator) if answer is NotImplemented else answer
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
@@ -123,13 +135,13 @@ def _accept_by_density(tensor, mean, std, a, b, generator):
 
 def constant_(tensor, val):
     """Fill with one value."""
-    with rushlight.no_grad():
-        return tensor.fill_(val)
+    answer = _asked(constant_, tensor, val=val)
+    return _no_grad_fill_(tensor, val) if answer is NotImplemented else answer
 
 
 def ones_(tensor):
     """Fill with ones."""
-    return constant_(tensor, 1.0)
+    return _no_grad_fill_(tensor, 1.0)
 
 
 def zeros_(tensor):
@@ -175,8 +187,9 @@ def dirac_(tensor, groups=1):
 def _calculate_fan_in_and_fan_out(tensor):
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    receptive = math.prod(tensor.shape[2:])
-    return tensor.size(1) * receptive, tensor.size(0) * receptive
+    inputs, outputs = tensor.size(1), tensor.size(0)
+    receptive = math.prod(tensor.shape[2:]) if tensor.dim() > 2 else 1
+    return inputs * receptive, outputs * receptive
 
 
 def _calculate_correct_fan(tensor, mode):
@@ -190,13 +203,13 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Uniform values that keep the variance forward and backward (Glorot and Bengio 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(fan_in + fan_out))
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """Normal values that keep the variance forward and backward (Glorot and Bengio 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
+    return _no_grad_normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
 def _kaiming_std(tensor, a, mode, nonlinearity):
@@ -206,11 +219,14 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Uniform values that keep the variance through rectifiers (He et al. 2015)."""
+    options = {"a": a, "mode": mode, "nonlinearity": nonlinearity, "generator": generator}
+    if (answer := _asked(kaiming_uniform_, tensor, **options)) is not NotImplemented:
+        return answer
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
@@ -218,7 +234,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return tensor
-    return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+    return _no_grad_normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor, gain=1, generator=None):
@@ -286,11 +302,13 @@ sparse = _deprecated(sparse_)
 
 # Libraries that fill tensors their own way take torch's inner functions.
 def _no_grad_uniform_(tensor, a, b, generator=None):
-    return uniform_(tensor, a, b, generator)
+    with rushlight.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def _no_grad_normal_(tensor, mean, std, generator=None):
-    return normal_(tensor, mean, std, generator)
+    with rushlight.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
@@ -298,7 +316,8 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
 
 
 def _no_grad_fill_(tensor, val):
-    return constant_(tensor, val)
+    with rushlight.no_grad():
+        return tensor.fill_(val)
 
 
 def _no_grad_zero_(tensor):

@@ -42,13 +42,17 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             if not isinstance(requires_grad, bool):
                 told = f"must be bool, not {type_name(requires_grad)}"
                 raise TypeError(f"_make_subclass(): argument 'require_grad' (position 3) {told}")
-            if requires_grad and not (data.is_floating_point() or data.is_complex()):
-                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            modes = rushlight._C.set_dispatch_mode(False)  # they are not asked: it is the same tensor
+            # Modes are not asked: it is the same tensor.
+            modes = rushlight._C.set_dispatch_mode(False), rushlight._C.set_function_mode(False)
             try:
+                if requires_grad and not (data.is_floating_point() or data.is_complex()):
+                    raise RuntimeError(
+                        "Only Tensors of floating point and complex dtype can require gradients"
+                    )
                 made = rushlight._C.as_subclass(data.detach(), cls)
             finally:
-                rushlight._C.set_dispatch_mode(modes)
+                rushlight._C.set_dispatch_mode(modes[0])
+                rushlight._C.set_function_mode(modes[1])
             return rushlight._C.requires_grad_(made, requires_grad)
         # A user's tensor subclass stays what it is; only a mark is put on it.
         marked = data.detach().requires_grad_(requires_grad)

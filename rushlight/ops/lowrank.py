@@ -106,16 +106,41 @@ def _pairs(A, B, S, k, largest):
     return values[:k], vectors[:, :k]
 
 
-def _lobpcg(A, B, X, iK, k, niter, tol, largest):
-    n = X.shape[-1]
-    X = _orthonormal(X, B)
+class LOBPCG:
+    """The iteration as a tracker is shown it: the matrices, the eigenpairs so far and their errors."""
+
+    def __init__(self, A, B, X, iK, iparams, fparams, bparams, method, tracker):
+        self.A, self.B, self.X, self.iK = A, B, X, iK
+        self.iparams, self.fparams, self.bparams = iparams, fparams, bparams
+        self.method, self.tracker = method, tracker
+        self.E = self.R = self.S = None
+        self.ivars, self.fvars, self.bvars, self.tvars = {}, {}, {}, {}
+
+    def show(self, step, X, E, R, S, error):
+        """Calls the tracker with the state before step `step`."""
+        if self.tracker is None:
+            return
+        self.X, self.E, self.R, self.S, self.tvars["rerr"] = X, E, R, S, error
+        far = (error >= self.fparams["tol"]).tolist()
+        self.ivars["istep"], self.ivars["iterations_left"] = step + 1, self.iparams["niter"] - step - 1
+        self.ivars["converged_count"] = far.index(True) if True in far else len(far)
+        self.tracker(self)
+
+
+def _lobpcg(worker):
+    A, B, X, iK = worker.A, worker.B, worker.X, worker.iK
+    k, n, largest = worker.iparams["k"], X.shape[-1], worker.bparams["largest"]
+    S = X = _orthonormal(X, B)
     values, C = _pairs(A, B, X, n, largest)
     X, P = X @ C, None
-    norm = ops.vector_norm(A, 2, None, False, None)
-    for _ in range(niter):
+    entries = A.coalesce().values() if A.is_sparse else A
+    norm = ops.vector_norm(entries, 2, None, False, None)
+    worker.fvars["A_norm"] = norm.item()
+    for step in range(worker.iparams["niter"]):
         R = A @ X - (X if B is None else B @ X) * values.to(X.dtype)
         error = ops.vector_norm(R, 2, 0, False, None) / (norm * ops.vector_norm(X, 2, 0, False, None))
-        if bool((error[:k] < tol).all()):
+        worker.show(step, X, values, R, S, error)
+        if bool((error[:k] < worker.fparams["tol"]).all()):
             break
         W = R if iK is None else iK @ R
         parts = [W] if P is None else [W, P]
@@ -151,15 +176,16 @@ def lobpcg(
     """The k largest (or smallest) eigenvalues of Hermitian A, or of the pencil (A, B), and their vectors.
 
     The locally optimal block preconditioned conjugate gradient method (Knyazev 2001), with the blocks kept
-    orthonormal. iK is a preconditioner, X the first guess.
+    orthonormal. iK is a preconditioner, X the first guess. `tracker` is called in each step with an object
+    that knows the state: `X`, `E`, `tvars["rerr"]`, `ivars["istep"]`, ...
 
     >>> values, vectors = rushlight.lobpcg(rushlight.arange(9.0).diag(), k=1)
     >>> values.round()
     tensor([8.])
     """
     require_tensor("lobpcg", A=A)
-    for name, value in (("tracker", tracker), ("ortho_iparams", ortho_iparams),
-                        ("ortho_fparams", ortho_fparams), ("ortho_bparams", ortho_bparams)):  # fmt: skip
+    for name, value in (("ortho_iparams", ortho_iparams), ("ortho_fparams", ortho_fparams),
+                        ("ortho_bparams", ortho_bparams)):  # fmt: skip
         if value is not None:
             raise NotImplementedError(f"lobpcg(): {name} is not implemented")
     if B is not None and (records(A) or records(B)):
@@ -185,8 +211,10 @@ def lobpcg(
         raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(*A.shape[:-1], n)}")
     if records(A):
         A = (A + A.mT) / 2
+    sizes = {"m": m, "n": n, "k": k, "niter": niter}
+    how = {"tol": tol}, {"largest": largest}, "ortho" if method is None else method, tracker
     with no_grad():
-        values, vectors = _lobpcg_each(A, B, X, iK, k, niter, tol, largest)
+        values, vectors = _lobpcg_each(A, B, X, iK, sizes, how)
     return (values, vectors) if not records(A) else _with_history(A, values, vectors, largest)
 
 
@@ -202,14 +230,15 @@ def _with_history(A, values, vectors, largest):
     return values + (w - w.detach()), vectors + (V - V.detach())
 
 
-def _lobpcg_each(A, B, X, iK, k, niter, tol, largest):
+def _lobpcg_each(A, B, X, iK, sizes, how):
     """lobpcg for each matrix of a batch."""
     if A.ndim == 2:
-        return _lobpcg(A, B, X, iK, k, niter, tol, largest)
-    count = A.shape[:-2].numel()
+        return _lobpcg(LOBPCG(A, B, X, iK, sizes, *how))
+    count, k = A.shape[:-2].numel(), sizes["k"]
     blocks = [None if x is None else x.reshape(count, *x.shape[-2:]) for x in (A, B, X, iK)]
     found = [
-        _lobpcg(*[None if x is None else x[i] for x in blocks], k, niter, tol, largest) for i in range(count)
+        _lobpcg(LOBPCG(*[None if x is None else x[i] for x in blocks], {**sizes, "batch_index": i}, *how))
+        for i in range(count)
     ]
     values = FUNCTIONS["stack"]([value for value, _ in found]).reshape(*A.shape[:-2], k)
     vectors = FUNCTIONS["stack"]([vector for _, vector in found]).reshape(*A.shape[:-1], k)

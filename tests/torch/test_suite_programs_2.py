@@ -1,0 +1,172 @@
+"""What torch's test files for overrides, sequences, iterations and names below the public ones ask."""
+
+from importlib import import_module
+
+import pytest
+import torch
+from outcomes import collector, err, outcome
+
+import rushlight
+
+pytestmark = pytest.mark.torch
+
+CASES, case = collector()
+
+
+class Like:
+    """Stands for a tensor and tells what it was asked."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        options = {name: value for name, value in (kwargs or {}).items() if name != "tensor"}
+        return function.__name__, [kind.__name__ for kind in types], len(args), options
+
+
+def seen_by_mode(torch, program):
+    """The functions that a mode is asked about, with the names of their keyword arguments."""
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function.__name__ != "_set_grad_enabled":
+                seen.append((torch.overrides.resolve_name(function), sorted(kwargs or {})))
+            return function(*args, **(kwargs or {}))
+
+    with Mode():
+        program()
+    return seen
+
+
+@case("the functions of nn.init that ask, and those that do not")
+def _(torch):
+    init = torch.nn.init
+    asked = [init.uniform_(Like()), init.uniform_(Like(), 1, b=3), init.normal_(tensor=Like(), std=2)]
+    asked += [init.constant_(Like(), 3), init.kaiming_uniform_(Like(), mode="fan_out")]
+    weight = torch.ones(2, 2)
+    fills = [init.uniform_, init.normal_, init.kaiming_uniform_, init.kaiming_normal_, init.ones_]
+    fills += [init.xavier_uniform_, init.zeros_, lambda w: init.constant_(w, 2)]
+    return asked, [seen_by_mode(torch, lambda fill=fill: fill(weight)) for fill in fills]
+
+
+@case("a mode sees what a layer does to make its parameters")
+def _(torch):
+    return seen_by_mode(torch, lambda: torch.nn.Linear(2, 2))
+
+
+@case("arithmetic of symbols asks")
+def _(torch):
+    asked = [
+        torch.sym_float(Like()),
+        torch.sym_max(Like(), 2),
+        torch.sym_min(2, Like()),
+        torch.sym_not(Like()),
+    ]
+    asked += [torch.sym_ite(Like(), 1, 2), torch.sym_ite(True, Like(), 2), torch.sym_sum([Like(), 1])]
+    asked += [torch.sym_sum(Like()), torch.sym_sqrt(Like())[1:]]
+    plain = [torch.sym_sum([1, 2.5]), torch.sym_max(1, 2.5), torch.sym_ite(True, 1, 2), torch.sym_not(0)]
+    return asked, plain, err(torch.sym_ite, 3, 1, 2), err(torch.sym_ite, True, 1, 2.0)
+
+
+@case("backward and grad ask one that is no tensor")
+def _(torch):
+    grad, backward = torch.autograd.grad, torch.autograd.backward
+    x = torch.ones(2, requires_grad=True)
+    return grad(Like(), x), grad(x.sum(), Like()), backward(Like()), backward([x.sum(), Like()])
+
+
+@case("which functions the overrides for testing hold")
+def _(torch):
+    held, init = torch.overrides.get_testing_overrides(), torch.nn.init
+    asking = [init.uniform_, init.constant_, torch.sym_float, torch.sym_ite, torch.linalg.vander, torch.add]
+    return [function in held for function in (*asking, init.zeros_, torch.vander, torch.is_tensor)]
+
+
+class Counted:
+    """Has a length, and no elements."""
+
+    def __init__(self, length, error=TypeError):
+        self.length, self.error = length, error
+
+    def __len__(self):
+        if self.length is None:
+            raise self.error("length")
+        return self.length
+
+    def __getitem__(self, index):
+        raise self.error("element")
+
+
+class Halting(Counted):
+    def __getitem__(self, index):
+        return [1.0][index]
+
+
+class Endless:
+    def __getitem__(self, index):
+        return 1
+
+
+@case("sequences that cannot be read")
+def _(torch):
+    tensor, said = torch.tensor, []
+    for error in (TypeError, ValueError, IndexError):
+        data = Counted(2, error)
+        said += [err(tensor, given) for given in (data, [data], [1.0, data], [[1, 2], data])]
+        said += [err(tensor, Counted(None, error)), tensor(Counted(0, error))]
+    others = [err(tensor, Halting(2)), tensor(Halting(1)), err(tensor, Endless()), err(tensor, {1: 2})]
+    typed = [err(torch.Tensor, Counted(2)), err(torch.ones(1).new_tensor, Counted(1))]
+    return said, others, typed, err(torch.as_tensor, Counted(2))
+
+
+@case("lobpcg shows its steps")
+def _(torch):
+    lobpcg = import_module(f"{torch.__name__}._lobpcg").lobpcg
+    torch.manual_seed(0)
+    A = torch.randn(9, 9).double()
+    A, found = A @ A.T, []
+    for method, matrix in (("basic", A), ("ortho", A.to_dense()), (None, torch.stack([A, A]))):
+        steps = []
+
+        def tracker(worker, steps=steps):
+            sizes = [tuple(x.shape) for x in (worker.X, worker.E, worker.R, worker.tvars["rerr"], worker.A)]
+            steps.append((worker.iparams["k"], worker.bparams["largest"], worker.fparams["tol"], sizes))
+            assert worker.B is None and worker.ivars["istep"] + worker.ivars["iterations_left"] == 500
+
+        values, _ = lobpcg(matrix, k=2, method=method, tracker=tracker, niter=500, tol=1e-8)
+        found.append((values.round(decimals=4), steps[0]))
+        if method:
+            assert [step[0] for step in steps] == [2] * len(steps)
+    return found
+
+
+@case("lobpcg of sparse matrices")
+def _(torch):
+    A = torch.diag(torch.arange(1.0, 13)).to_sparse()
+    torch.manual_seed(0)
+    values = [torch.lobpcg(A, k=2, niter=500)[0], torch.lobpcg(A, k=2, largest=False, niter=500)[0]]
+    B = torch.eye(12).mul(2).to_sparse()
+    return [value.round(decimals=2) for value in (*values, torch.lobpcg(A, k=2, B=B, niter=500)[0])]
+
+
+@case("products for iterations")
+def _(torch):
+    tools = import_module(f"{torch.__name__}._linalg_utils")
+    low = import_module(f"{torch.__name__}._lowrank")
+    X, M = torch.arange(6.0).view(3, 2), torch.eye(3) + 1
+    kinds = [
+        tools.get_floating_dtype(X.to(kind))
+        for kind in (torch.int64, torch.bfloat16, torch.cfloat, torch.half)
+    ]
+    forms = [tools.matmul(None, X), tools.matmul(M.to_sparse(), X), tools.bform(X * 1j, None, X * (1 + 0j))]
+    torch.manual_seed(0)
+    basis = low.get_approximate_basis(torch.arange(20.0).view(5, 4), 2)
+    return [
+        *(kinds, forms, tools.qform(M, X), tools.is_sparse(X), err(tools.is_sparse, 3), tools.basis(X).shape),
+        *(tools.symeig(M)[0].round(decimals=3), tools.symeig(M, True)[0].round(decimals=3)),
+        (basis.T @ basis).round(decimals=3).abs(),
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_gives_what_torch_gives(name):
+    assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
