@@ -111,3 +111,5 @@ def test_a_block_that_a_hook_entered_ends_with_the_backward():
         y.sum().backward()
         assert (x @ x).dtype == torch.bfloat16
     assert torch.Tensor.__matmul__ is operator
+    # Nobody left the two blocks: they count on, as in torch, and would keep the cache of every later block.
+    assert [torch.autocast_decrement_nesting() for _ in range(2)] == [1, 0]

@@ -250,7 +250,11 @@ PyObject* attention_backward_forward(const Primitive&, PyObject* const* args, Te
 }
 
 ModuleInit init([](PyObject*) {
-  define("attention(q, k, v, mask; scale, causal)", attention_forward);
+  Primitive& attention = define("attention(q, k, v, mask; scale, causal)", attention_forward);
+  // torch keeps numbers to add, made of a mask of booleans.
+  attention.copied = [](PyObject* const* args) {
+    return uint16_t(is_tensor(args[3]) && as_tensor(args[3])->dtype == DType::b1 ? 1 << 3 : 0);
+  };
   define("attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv", attention_backward_forward);
 });
 

@@ -490,6 +490,34 @@ TensorRef in_rows(Tensor* x, const Tensor* matrix) {
   return call_on(copy, x);
 }
 
+// Where both are batches of matrices and one is a batch of one that requires grad, torch multiplies by its
+// matrix. What it folds are the rows of `a`, or the columns of `b`; else it repeats both for each other's
+// batch.
+uint16_t copied_operands(PyObject* const* args) {
+  const Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
+  if (!a->numel || !b->numel) return 0;
+  bool batches = a->ndim == 3 && b->ndim == 3 && a->size(0) != b->size(0);
+  bool one_b = batches && b->size(0) == 1 && b->requires_grad();
+  bool one_a = batches && a->size(0) == 1 && a->requires_grad();
+  if (one_a || one_b || ((a->ndim < 3 || b->ndim < 3) && torch_folds(a, b))) {
+    bool first = batches ? one_b : a->ndim > b->ndim;
+    if (first) return uint16_t(!lies_in_rows(a));
+    return uint16_t(!lies_in_rows(b, true) << 1);
+  }
+  uint16_t copied = 0;
+  for (int i = 0; i < 2; i++) {
+    const Tensor *own = i ? b : a, *other = i ? a : b;
+    Joined batch;
+    for (int d = -3; d >= -std::max(own->ndim, other->ndim); d--) {
+      int at = own->ndim + d, beside = other->ndim + d;
+      int64_t size = at < 0 ? 1 : own->size(at);
+      batch.add(size == 1 && beside >= 0 ? other->size(beside) : size, size == 1 ? 0 : own->stride(at));
+    }
+    if (!batch.lies) copied |= uint16_t(1 << i);
+  }
+  return copied;
+}
+
 struct Products {
   Primitive *mm, *mm_t, *mv, *vecmat, *dot, *matmul_nd, *matmul_nd_t;
   Primitive *linear, *linear_nd, *linear_unbiased, *linear_nd_unbiased;
@@ -576,10 +604,9 @@ ModuleInit init([](PyObject* module) {
   define("bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);
   define("bmm_nh(a, b)", bmm_forward, 0, &nh);
   define("bmm_hn(a, b)", bmm_forward, 0, &hn);
-  products.matmul_nd =
-      &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST | Primitive::KEEPS_COPIES, &plain);
-  products.matmul_nd_t =
-      &define("matmul_nd_t(a, b)", matmul_nd_forward, FOLLOWS_FIRST | Primitive::KEEPS_COPIES, &plain);
+  products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
+  products.matmul_nd_t = &define("matmul_nd_t(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
+  products.matmul_nd->copied = products.matmul_nd_t->copied = copied_operands;
   define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);
   define("matmul_nd_hn(a, b)", matmul_nd_forward, 0, &hn);
   products.mv = &define("mv(input, vec)", mv_forward);
@@ -603,34 +630,6 @@ bool by_columns(const Tensor* b) {
 }
 
 }  // namespace
-
-// Where both are batches of matrices and one is a batch of one that requires grad, torch multiplies by its
-// matrix. What it folds are the rows of `a`, or the columns of `b`; else it repeats both for each other's
-// batch.
-uint16_t copied_operands(PyObject* const* args) {
-  const Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
-  if (!a->numel || !b->numel) return 0;
-  bool batches = a->ndim == 3 && b->ndim == 3 && a->size(0) != b->size(0);
-  bool one_b = batches && b->size(0) == 1 && b->requires_grad();
-  bool one_a = batches && a->size(0) == 1 && a->requires_grad();
-  if (one_a || one_b || ((a->ndim < 3 || b->ndim < 3) && torch_folds(a, b))) {
-    bool first = batches ? one_b : a->ndim > b->ndim;
-    if (first) return uint16_t(!lies_in_rows(a));
-    return uint16_t(!lies_in_rows(b, true) << 1);
-  }
-  uint16_t copied = 0;
-  for (int i = 0; i < 2; i++) {
-    const Tensor *own = i ? b : a, *other = i ? a : b;
-    Joined batch;
-    for (int d = -3; d >= -std::max(own->ndim, other->ndim); d--) {
-      int at = own->ndim + d, beside = other->ndim + d;
-      int64_t size = at < 0 ? 1 : own->size(at);
-      batch.add(size == 1 && beside >= 0 ? other->size(beside) : size, size == 1 ? 0 : own->stride(at));
-    }
-    if (!batch.lies) copied |= uint16_t(1 << i);
-  }
-  return copied;
-}
 
 PyObject* matmul(Tensor* a, Tensor* b) {
   PyObject* args[] = {a->object(), b->object()};

@@ -56,8 +56,7 @@ struct Primitive {
     SEES_TO_DEVICES = 32,
     FOLLOWS_FIRST = 64,
     KEEPS_WEIGHT = 256,
-    KEEPS_COPIES = 8192,  // of operands that torch repeats for a batch: copied_operands
-    TAKEN_APART = 2048,   // has steps for who looks on (rushlight/_taken_apart.py)
+    TAKEN_APART = 2048,  // has steps for who looks on (rushlight/_taken_apart.py)
     CONVERTS = 4096,    // a view whose strides do not tell how it was made: graph/history.cpp keeps its steps
     ASKS_FIRST = 1024,  // has attributes or lists of tensors: Note [arguments of the user's making]
   };
@@ -72,7 +71,10 @@ struct Primitive {
   uint32_t number;  // counted from 1, see primitive_number
   uint32_t stamp;   // what it leaves on memory it writes: its number, or one of its name if it was renamed
   Forward forward;
-  const void* payload;      // what the forward function of a whole family needs to know
+  const void* payload;  // what the forward function of a whole family needs to know
+  // Bit per input that torch computes with a copy of, or null: what is kept of it is a copy too, so that it
+  // may be written.
+  uint16_t (*copied)(PyObject* const* args);
   std::vector<Rule> rules;  // per input
   Rule joint;
   Rule seen;  // joint as well: the steps of torch's derivative, for who looks on (rushlight/_seen_rules.py)
@@ -96,10 +98,6 @@ Primitive* primitive_number(uint32_t number);  // null for 0
 
 // The primitive whose next call is recorded as it is, whatever its `while_hooked` says; or null.
 extern thread_local const Primitive* unhooked;
-
-// Bit per operand of a product of batches that torch copies before it multiplies (matmul_ops.cpp): what is
-// kept of it is a copy too, so that it may be written.
-uint16_t copied_operands(PyObject* const* args);
 
 // Computes and records. New reference; throws.
 PyObject* call(Primitive& op, PyObject* const* args);

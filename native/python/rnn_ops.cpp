@@ -6,6 +6,7 @@
 // beginning at row offset[t]; the first rows of the state belong to them. Of padded input, all steps have the
 // same size. Backwards in time the sizes grow, and rows of the initial state join. rushlight/ops/rnn.py has
 // the rule and the slow, general form.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -144,9 +145,9 @@ TensorRef fresh(const Sequence& s, int64_t rows, int64_t columns) {
   return new_tensor(sizes, s.dtype);
 }
 
-// rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse) -> out, hn, cn, kept, cells, states. states: a
-// copy of out for the derivative where torch stacks copies of its steps, so that out may be written; else
-// empty.
+// rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse, shown) -> out, hn, cn, kept, cells, states.
+// states: a copy of out for the derivative where torch stacks copies of its steps, so that out may be
+// written; else empty. shown: out is what the user gets, not what the next layer or a concatenation reads.
 PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *gx = tensor_argument(NAME, args[0]), *h0 = tensor_argument(NAME, args[1]), *c0 = optional(args[2]);
   Tensor *w = tensor_argument(NAME, args[3]), *b = optional(args[4]);
@@ -200,7 +201,10 @@ PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*)
   }
   bool of_library = lstm && s.dtype == DType::f32 && args[6] == Py_None;
   bool several = s.steps.size() > 1 || (s.simple() && args[6] == Py_None);  // else a cell
-  bool stacked = modes.grad && several && !of_library;
+  bool wanted = recording() && bool_argument(NAME, "shown", args[8]);
+  bool stacked = wanted && several && !of_library && std::any_of(args, args + 5, [](PyObject* o) {
+                   return is_tensor(o) && as_tensor(o)->requires_grad();
+                 });
   TensorRef states = fresh(s, stacked ? s.total : 0, H);
   if (stacked) std::memcpy(states->data(), out->data(), size_t(s.total * H * item));
   return checked(PyTuple_Pack(6, out->object(), hn->object(), cn->object(), kept->object(), cells->object(),
@@ -305,8 +309,14 @@ PyObject* rnn_sequence_backward_forward(const Primitive&, PyObject* const* args,
 }
 
 ModuleInit init([](PyObject*) {
-  define("rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse) -> out, hn, cn, kept, cells, states",
-         rnn_sequence_forward);
+  Primitive& sequence = define(
+      "rnn_sequence(gx, h0, c0, w_hh, b_hh; mode, sizes, reverse, shown) -> out, hn, cn, kept, cells, states",
+      rnn_sequence_forward);
+  // Of the state before a step torch's GRU keeps the difference from the new one, and itself for the weights.
+  sequence.copied = [](PyObject* const* args) {
+    bool gru = PyUnicode_Check(args[5]) && !PyUnicode_CompareWithASCIIString(args[5], "gru");
+    return uint16_t(gru && !as_tensor(args[3])->requires_grad() ? 1 << 1 : 0);
+  };
   define(
       "rnn_sequence_backward(g, g_hn, g_cn, h0, c0, w_hh, out, kept, cells; mode, sizes, reverse, biased) -> "
       "dgx, "

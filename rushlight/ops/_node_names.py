@@ -192,6 +192,17 @@ def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="me
 
 
 _LOSS = "self target {} size_average reduce reduction"
+_entropy = saving(
+    "BinaryCrossEntropyBackward0", _LOSS.format("weight"), "self target weight reduction",
+    "self target", weight=None, reduction="mean",
+)  # fmt: skip
+
+
+def _binary_cross_entropy(input, target, weight=None, *args, **kwargs):
+    """torch keeps the weights as large as the target."""
+    if weight is not None and weight.shape != target.shape:
+        weight = weight.expand(target.shape)
+    return _entropy(input, target, weight, *args, **kwargs)
 
 
 def is_target(input, target):
@@ -354,10 +365,7 @@ COMPOSED: dict[str, Any] = {
         "AsStridedBackward0_copy", "size", "stride", "storage_offset",
         size=(), stride=(), storage_offset=None,
     ),
-    "binary_cross_entropy": saving(
-        "BinaryCrossEntropyBackward0", _LOSS.format("weight"), "self target weight reduction",
-        "self target", weight=None, reduction="mean",
-    ),
+    "binary_cross_entropy": _binary_cross_entropy,
     "binary_cross_entropy_with_logits": saving(
         "BinaryCrossEntropyWithLogitsBackward0", _LOSS.format("weight") + " pos_weight",
         "self target weight pos_weight reduction", "self target",

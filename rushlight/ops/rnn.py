@@ -142,14 +142,15 @@ def _fit(x, dims, b_ih, b_hh):
     return b_ih.dtype == b_hh.dtype == x.dtype and x.dim() == dims and b_ih.shape == b_hh.shape
 
 
-def _direction(mode, x, h, c, weights, sizes, reverse):
-    """out, h and c of one layer in one direction. weights: w_ih, w_hh, b_ih, b_hh, w_hr (or None)."""
+def _direction(mode, x, h, c, weights, sizes, reverse, shown):
+    """out, h and c of one layer in one direction. weights: w_ih, w_hh, b_ih, b_hh, w_hr (or None). shown:
+    whether out itself is returned to the user, who may write into it."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     # torch has one operation for an LSTM; of the others, who looks on sees the steps.
     if _fit(x, 3 if sizes is None else 2, b_ih, b_hh) and (mode == "lstm" or not _C.watched(x)):
         since = _C.next_sequence()
         try:
-            results = _at_once(mode, x, h, c, weights, sizes, reverse)
+            results = _at_once(mode, x, h, c, weights, sizes, reverse, shown)
         except RuntimeError:
             pass  # `_steps` finds torch's words
         else:
@@ -173,7 +174,7 @@ def _node_name(mode, x, sizes, w_hr):
     return "=MkldnnRnnLayerBackward0" if handed_on else "=StackBackward0"
 
 
-def _at_once(mode, x, h, c, weights, sizes, reverse):
+def _at_once(mode, x, h, c, weights, sizes, reverse, shown):
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if mode == "gru" or x.dtype in (_C.float16, _C.bfloat16):  # torch rounds each sum with its bias
         gx, state_bias = linear(x, w_ih, b_ih), b_hh
@@ -181,7 +182,7 @@ def _at_once(mode, x, h, c, weights, sizes, reverse):
         gx, state_bias = linear(x, w_ih, b_ih if b_ih is None else _sum(b_ih, b_hh)), None
     fused = w_hr is None and gx.dtype in (_C.float32, _C.float64) and not gx.is_meta
     if fused and gx.dtype == h.dtype == w_hh.dtype and (c is None or c.dtype == h.dtype):
-        out, hn, cn, *_ = ops.rnn_sequence(gx, h, c, w_hh, state_bias, mode, sizes, reverse)
+        out, hn, cn, *_ = ops.rnn_sequence(gx, h, c, w_hh, state_bias, mode, sizes, reverse, shown)
         return out, hn, None if c is None else cn
     return _steps(mode, gx, h, c, w_hh, state_bias, w_hr, sizes, reverse)
 
@@ -258,7 +259,8 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
             projection = own.pop() if per_cell > plain else None
             weights = (*own, *([None] * (4 - len(own))), projection)
             c = None if c_first is None else c_first[k]
-            out, h, c = _direction(mode, x, h_first[k], c, weights, sizes, direction == 1)
+            shown = directions == 1 and layer == num_layers - 1
+            out, h, c = _direction(mode, x, h_first[k], c, weights, sizes, direction == 1, shown)
             outs.append(out)
             hs.append(h)
             cs.append(c)
@@ -408,7 +410,7 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
     weights = (w_ih, w_hh, b_ih, b_hh, None)
     if _fit(x, 2, b_ih, b_hh) and not _C.watched(x):
         try:
-            out, _, c = _at_once(mode, x, h, c, weights, (x.shape[0],), False)
+            out, _, c = _at_once(mode, x, h, c, weights, (x.shape[0],), False, True)
             return out, c
         except RuntimeError:
             pass  # `_step` finds torch's words

@@ -217,6 +217,46 @@ def test_a_written_state_is_named_as_it_was_taken_apart(layer, dtype, written):
     assert ending(rushlight) == ending(torch)
 
 
+@pytest.mark.parametrize("layer", ["GRUCell", "GRU"])
+@pytest.mark.parametrize("wanted", ["input", "state", "both"])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_state_given_to_frozen_weights_may_be_written(layer, wanted, create_graph):
+    def gradients(library):
+        library.manual_seed(0)
+        module = getattr(library.nn, layer)(3, 4).requires_grad_(False)
+        x = library.linspace(-1, 1, 18).reshape(3, 2, 3).requires_grad_(wanted != "state")
+        h = library.linspace(-2, 1, 8).reshape(1, 2, 4).requires_grad_(wanted != "input")
+        state = h * 1
+        out = module(x[0], state[0]) if layer == "GRUCell" else module(x, state)[0]
+        with library.no_grad():
+            state.zero_()
+        asked = [each for each in (x, h) if each.requires_grad]
+        found = library.autograd.grad(out.square().sum(), asked, create_graph=create_graph)
+        if create_graph:
+            found = library.autograd.grad(sum(grad.square().sum() for grad in found), asked)
+        return [number for grad in found for number in grad.flatten().tolist()]
+
+    assert gradients(rushlight) == pytest.approx(gradients(torch), abs=1e-5)
+
+
+@pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("both", [False, True])
+def test_only_what_the_user_is_given_is_copied_for_the_gradient(layer, both):
+    module = getattr(rushlight.nn, layer)(3, 4, 3, bidirectional=both, dtype=rushlight.float64)
+    out, _ = module(rushlight.ones(5, 2, 3, dtype=rushlight.float64))
+    copied, seen, waiting = [], set(), [out.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        waiting += [source for source, _ in node.next_functions]
+        if node._primitive and node._primitive.__name__ == "rnn_sequence":
+            saved = {name: node._unpack(slot, is_out) for name, slot, is_out in node._names_saved()}
+            copied.append(saved["states"].numel())
+    assert sorted(copied) == ([0] * 6 if both else [0, 0, out.numel()])
+
+
 LAYERS = {
     "LSTM": lambda nn: nn.LSTM(3, 4),
     "LSTM of doubles": lambda nn: nn.LSTM(3, 4).double(),

@@ -119,8 +119,6 @@ def scaled_dot_product_attention(
         query, key, scale = _scaled(query, math.copysign(factor, scale)), _scaled(key, factor), 1.0
     apart = asked == 4 or asked > 7  # of the values alone, and as hooks are shown it, in torch's steps
     if dropout_p <= 0 and not apart and _is_plain(query, key, value, attn_mask, is_causal, watched):
-        if attn_mask is not None and attn_mask.dtype == rushlight.bool and _C.recorded(query, key, value):
-            attn_mask = attn_mask.clone()  # torch keeps numbers to add: the mask may be written
         result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
     else:
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
