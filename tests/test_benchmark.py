@@ -40,9 +40,9 @@ def test_instructions_are_counted():
     assert any(
         "_C." in function for _, function in one.stats()
     )  # by its file: an installed one has no symbols
-    # Callgrind's own sum, and the function around all others.
+    # Callgrind's own sum, and the function around all others; the loop is in one that was entered before.
     assert f"totals: {one.counts()}\n" in one.stmt_callgrind_out
-    assert one.stats(inclusive=True)[0].count >= 0.95 * one.counts()
+    assert one.stats(inclusive=True)[0].count >= 0.9 * one.counts()
 
 
 def test_no_sparse_tensors():
