@@ -165,6 +165,46 @@ def test_transforms_of_any_length(n, dtype):
     assert close(torch.fft.hfft(torch.fft.ihfft(x.real), n), x.real, tolerance)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+def test_small_reflectors_are_orthogonal_at_any_scale(dtype):
+    eps = torch.finfo(dtype).eps
+    scales = (1, 1e-30, 1e30, 1e-300, 1e300) if eps < 1e-10 else (1, 1e-30, 1e30)
+    for m, n in [(1, 1), (2, 3), (5, 2), (8, 8), (32, 32), (32, 33), (33, 32)]:
+        for scale in scales:
+            A = random(3, m, n, dtype=dtype) * scale
+            A[1, :, 0] = 0  # nothing to reflect
+            for mode in ("reduced", "complete"):
+                Q, R = linalg.qr(A, mode=mode)
+                assert (Q.mH @ Q - torch.eye(Q.shape[-1], dtype=dtype)).abs().max() < 40 * eps
+                assert (Q @ (R / scale) - A / scale).abs().max() < 200 * eps
+                assert torch.equal(R, R.triu())
+            a, tau = torch.geqrf(A)
+            assert torch.equal(torch.triu(a), linalg.qr(A, mode="complete")[1].triu())
+            if m >= n:
+                assert (linalg.householder_product(a, tau) - linalg.qr(A)[0]).abs().max() < 40 * eps
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 15, 16, 32, 64, 100])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_many_lines_are_transformed_as_one_is(n, dtype):
+    """A vector holds a number of each of several lines: whole vectors of them, and what is left over."""
+    tolerance = 1e-4 if dtype == torch.complex64 else 1e-11
+    x = random(2, 13, n, dtype=dtype)
+    for name, lines, length in [
+        ("fft", x, n),
+        ("ifft", x, n),
+        ("rfft", x.real, n),
+        ("ihfft", x.real, n),
+        ("irfft", torch.fft.rfft(x.real), n),
+        ("hfft", torch.fft.rfft(x.real), n),
+    ]:
+        transform = getattr(torch.fft, name)
+        expected = torch.stack([torch.stack([transform(line, length) for line in part]) for part in lines])
+        assert close(transform(lines, length), expected, tolerance)
+        assert close(transform(lines.transpose(0, 1), length), expected.transpose(0, 1), tolerance)
+        assert close(transform(lines[:, ::2], length), expected[:, ::2], tolerance)
+
+
 def test_threads_give_the_same():
     before = torch.get_num_threads()
     A = random(64, 8, 8)

@@ -3,6 +3,7 @@
 // Each forward function copies its input into the column-major tensor that will be the result and lets LAPACK
 // work there. `name` attributes are how the failing function is called in the error, or None if failures are
 // only reported in `info`.
+#include "../kernels/small_qr.h"
 #include "linalg_ops.h"
 
 namespace rl {
@@ -114,12 +115,16 @@ PyObject* lu_permutation_forward(const Primitive&, PyObject* const* args, Tensor
 // The reflectors of x's columns, over `a`, and their scales in `tau`.
 template <class T>
 void reflect(const Lapack<T>& l, Tensor* a, Tensor* tau, int m, int n, int64_t count) {
+  int64_t k = std::min(m, n);
+  T *data = a->data_as<T>(), *scales = tau->data_as<T>();
+  if (m <= SMALL_QR && n <= SMALL_QR) {
+    return over_batch(k ? count : 0, 2 * double(m) * n * double(k), 0,
+                      [&](int64_t i, char*) { small_qr(m, n, data + i * m * n, scales + i * k); });
+  }
   T answer{};
   int query = -1, info = 0, lda = std::max(m, 1);
   l.geqrf(&m, &n, a->data_as<T>(), &lda, tau->data_as<T>(), &answer, &query, &info);
   int lwork = work_length(answer, n);
-  int64_t k = std::min(m, n);
-  T *data = a->data_as<T>(), *scales = tau->data_as<T>();
   over_batch(k ? count : 0, 2 * double(m) * n * double(k), Scratch::bytes<T>(lwork),
              [&](int64_t i, char* memory) {
                int ignored;
@@ -131,11 +136,16 @@ void reflect(const Lapack<T>& l, Tensor* a, Tensor* tau, int m, int n, int64_t c
 // Overwrites reflectors in the m x n matrices of q by the first n columns of their product.
 template <class T>
 void multiply_reflectors(const Lapack<T>& l, Tensor* q, const T* scales, int m, int n, int k, int64_t count) {
+  T* data = q->data_as<T>();
+  if (m <= SMALL_QR && n <= m && k <= n) {
+    return over_batch(n ? count : 0, 2 * double(m) * n * double(std::max(k, 1)), 0, [&](int64_t i, char*) {
+      small_reflections(m, n, k, data + i * m * n, scales + i * k);
+    });
+  }
   T answer{};
   int query = -1, info = 0, lda = std::max(m, 1);
   l.orgqr(&m, &n, &k, q->data_as<T>(), &lda, scales, &answer, &query, &info);
   int lwork = work_length(answer, n);
-  T* data = q->data_as<T>();
   over_batch(n ? count : 0, 2 * double(m) * n * double(std::max(k, 1)), Scratch::bytes<T>(lwork),
              [&](int64_t i, char* memory) {
                int ignored;

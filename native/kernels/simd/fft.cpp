@@ -13,6 +13,7 @@
 #endif
 #define POCKETFFT_CACHE_SIZE 16  // plans of recent lengths are kept
 #include "../../third_party/pocketfft/pocketfft_hdronly.h"
+#include "fft_batches.h"
 #include "fft_powers.h"
 
 namespace rl {
@@ -33,6 +34,7 @@ void transform(Transform kind, const Span& to, const Span& from, size_t axis, bo
 #if defined(__AVX2__)
   if constexpr (std::is_same_v<R, float>)
     if (powers::transform_lines<R>(kind, to, from, int(axis), forward, scale)) return;
+  if (batches::transform_batches<R>(kind, to, from, int(axis), forward, scale)) return;
 #endif
   pocketfft::stride_t in = strides_of(from), out = strides_of(to);
   if (kind == Transform::complex) {

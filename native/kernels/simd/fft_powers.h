@@ -31,26 +31,31 @@ inline void root(int64_t k, int64_t n, double& re, double& im) {
   re = std::cos(angle), im = std::sin(angle);
 }
 
+// What `down_columns` multiplies by: six numbers for every step of each stage.
+template <class R>
+void column_roots(int64_t length, std::vector<R>& to) {
+  for (int64_t size = length; size >= 4; size /= 4)
+    for (int64_t p = 0; p < size / 4; p++)
+      for (int64_t times = 1; times <= 3; times++) {
+        double re, im;
+        root(p * times, size, re, im);
+        to.push_back(R(re));
+        to.push_back(R(im));
+      }
+}
+
 template <class R>
 struct Plan {
   int64_t n, n1, n2;
-  std::vector<R> columns[2];            // six numbers for every step of each stage
+  std::vector<R> columns[2];            // their column_roots
   std::vector<R> middle_re, middle_im;  // [n1][n2]
   std::vector<R> half_re, half_im;      // exp(-pi i k / n)
 
   explicit Plan(int64_t length) : n(length), n1(1) {
     while (n1 * n1 * 4 <= n) n1 *= 2;
     n2 = n / n1;
-    int64_t sizes[] = {n1, n2};
-    for (int side = 0; side < 2; side++)
-      for (int64_t size = sizes[side]; size >= 4; size /= 4)
-        for (int64_t p = 0; p < size / 4; p++)
-          for (int64_t times = 1; times <= 3; times++) {
-            double re, im;
-            root(p * times, size, re, im);
-            columns[side].push_back(R(re));
-            columns[side].push_back(R(im));
-          }
+    column_roots(n1, columns[0]);
+    column_roots(n2, columns[1]);
     for (int64_t k = 0; k < n1; k++)
       for (int64_t j = 0; j < n2; j++) {
         double re, im;
