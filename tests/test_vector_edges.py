@@ -233,3 +233,15 @@ def test_the_gradient_of_a_norm_lies_as_its_input(order):
     """Not across it, which took three times as long."""
     x = torch.randn(20, 30).t().detach().requires_grad_()
     assert torch.autograd.grad(x.norm(order), x)[0].stride() == x.stride()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_small_matrices_are_turned_round(dtype):
+    """Squares of eight, then of four, then single elements: every remainder of both sides."""
+    for rows in (1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 21):
+        for cols in (1, 3, 4, 6, 7, 8, 9, 12, 15, 20):
+            count = 4096 // (rows * cols) + 1
+            x = (torch.arange(count * rows * cols) % 127).to(getattr(torch, dtype)).reshape(count, rows, cols)
+            turned = x.transpose(1, 2).contiguous().reshape(count, -1)
+            places = torch.arange(rows * cols).reshape(rows, cols).T.flatten()
+            assert torch.equal(turned, x.reshape(count, -1)[:, places])

@@ -396,6 +396,11 @@ def pixel_shuffle(input, upscale_factor):
         )
     _refuse_rare("pixel_shuffle", input)
     n, c = len(batch), c // (r * r)
+    if _keeps_channels_last(input):
+        # In two steps, a transposition and a copy of rows: one would copy two numbers at a time.
+        blocks = input.permute(0, 2, 3, 1).reshape(*batch, h, w, c, r * r).transpose(3, 4).contiguous()
+        rows = blocks.reshape(*batch, h, w, r, r * c).transpose(2, 3).contiguous()
+        return rows.reshape(*batch, h * r, w * r, c).permute(0, 3, 1, 2)
     blocks = input.reshape(*batch, c, r, r, h, w)
     moved = blocks.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
     return moved.clone(memory_format=_contiguous()).reshape(*batch, c, h * r, w * r)
@@ -429,9 +434,20 @@ def pixel_unshuffle(input, downscale_factor):
         return input.clone()  # torch leaves the shape of what is empty as it is
     _refuse_rare("pixel_unshuffle", input)
     n = len(batch)
+    if _keeps_channels_last(input):
+        h, w = h // r, w // r
+        rows = input.permute(0, 2, 3, 1).reshape(*batch, h, r, w, r * c).transpose(2, 3).contiguous()
+        blocks = rows.reshape(*batch, h, w, r * r, c).transpose(3, 4).contiguous()
+        return blocks.reshape(*batch, h, w, c * r * r).permute(0, 3, 1, 2)
     blocks = input.reshape(*batch, c, h // r, r, w // r, r)
     moved = blocks.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
     return moved.clone(memory_format=_contiguous()).reshape(*batch, c * r * r, h // r, w // r)
+
+
+def _keeps_channels_last(input):
+    from .layout import channels_last, suggested
+
+    return input.ndim == 4 and suggested(input) is channels_last
 
 
 def _contiguous():

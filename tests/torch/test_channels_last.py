@@ -58,6 +58,11 @@ F.conv_transpose2d(x, dense, b, stride=2)
 x.flip(3)
 x.flip(1)
 x.flip(1, 2)
+F.pixel_shuffle(x, 2)
+F.pixel_shuffle(x, 6)
+F.pixel_shuffle(x[:, :, :1, :1], 6)
+F.pixel_unshuffle(x[:, :, :8, :4], 2)
+F.pixel_unshuffle(x[:, :, :6, :6].to(memory_format=torch.channels_last), 3)
 """
 CASES = [line for line in EXPRESSIONS.splitlines() if line]
 

@@ -22,6 +22,15 @@ inline Word word_at(const char* from) {
   return word;
 }
 
+#if defined(__SSE2__)
+inline void transpose_four(const char* from, int64_t stride, float* to, int64_t rows) {
+  __m128 r[4];
+  for (int i = 0; i < 4; i++) r[i] = _mm_loadu_ps(reinterpret_cast<const float*>(from + i * stride));
+  _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+  for (int i = 0; i < 4; i++) _mm_storeu_ps(to + i * rows, r[i]);
+}
+#endif
+
 #if defined(__AVX2__)
 constexpr int SQUARE_4 = 8, SQUARE_8 = 4;
 inline void square(const char* from, int64_t stride, uint32_t* words, int64_t rows) {
@@ -33,11 +42,7 @@ inline void square(const char* from, int64_t stride, uint64_t* words, int64_t ro
 #elif defined(__SSE2__)
 constexpr int SQUARE_4 = 4, SQUARE_8 = 2;
 inline void square(const char* from, int64_t stride, uint32_t* words, int64_t rows) {
-  float* to = reinterpret_cast<float*>(words);
-  __m128 r[4];
-  for (int i = 0; i < 4; i++) r[i] = _mm_loadu_ps(reinterpret_cast<const float*>(from + i * stride));
-  _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
-  for (int i = 0; i < 4; i++) _mm_storeu_ps(to + i * rows, r[i]);
+  transpose_four(from, stride, reinterpret_cast<float*>(words), rows);
 }
 inline void square(const char* from, int64_t stride, uint64_t* words, int64_t rows) {
   double* to = reinterpret_cast<double*>(words);
@@ -88,9 +93,25 @@ void transpose(const char* from, int64_t stride, int64_t rows, int64_t cols, cha
       for (int64_t j = 0; j < whole_cols; j += SIDE)
         square(from + i * stride + j * size, stride, to + j * rows + i, rows);
   }
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; j++)
-      to[j * rows + i] = word_at<Word>(from + i * stride + j * size);
+  auto rest = [&](int64_t i, int64_t last_row, int64_t first, int64_t last) {
+#if defined(__AVX2__)
+    if constexpr (size == 4) {  // smaller squares, of matrices that have but four rows or columns
+      const int64_t fours = first + (last - first) / 4 * 4;
+      for (; i + 4 <= last_row && fours > first; i += 4) {
+        for (int64_t j = first; j < fours; j += 4)
+          transpose_four(from + i * stride + j * size, stride, reinterpret_cast<float*>(to + j * rows + i),
+                         rows);
+        for (int64_t r = i; r < i + 4; r++)
+          for (int64_t j = fours; j < last; j++)
+            to[j * rows + r] = word_at<Word>(from + r * stride + j * size);
+      }
+    }
+#endif
+    for (; i < last_row; i++)
+      for (int64_t j = first; j < last; j++) to[j * rows + i] = word_at<Word>(from + i * stride + j * size);
+  };
+  rest(0, whole_rows, whole_cols, cols);
+  rest(whole_rows, rows, 0, cols);
 }
 
 #if defined(__AVX2__)
