@@ -142,6 +142,10 @@ def _native_name(name):
 
         if name in NAMES:
             return NAMES[name]
+        if name in ("_functorch", "_profiler"):  # modules that a program need not import
+            from importlib import import_module
+
+            return import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'", name=name, obj=_C)
 
 

@@ -12,6 +12,7 @@ from rushlight._absent import absent_class
 from rushlight._archive_names import PyTorchFileReader, PyTorchFileWriter
 from rushlight._type_names import type_name as class_name
 from rushlight._untyped_storage import StorageBase
+from rushlight._warn import warn
 from rushlight.amp.autocast_mode import _DisableAutocast
 from rushlight.backends import cuda
 
@@ -56,6 +57,22 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Whether the tensor has been freed."""
         return self._ref() is None
+
+
+def _warn() -> None:
+    """Warns, for tests of how warnings reach the user."""
+    warn("Test message for TORCH_WARN")
+
+
+def _warn_deprecation() -> None:
+    """Warns of something deprecated, for tests of how warnings reach the user."""
+    warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning)
+
+
+def _infer_size(a: Any, b: Any) -> Any:
+    """The size that two sizes are broadcast to."""
+    one = rushlight.zeros(())
+    return rushlight.broadcast_tensors(one.expand(a), one.expand(b))[0].shape
 
 
 def _get_cpu_capability() -> str:
@@ -334,7 +351,11 @@ NAMES |= {
     "_jit_set_nvfuser_guard_mode": lambda on: False,  # without TorchScript it changes nothing
     "_jit_set_profiling_mode": lambda on: False,  # without TorchScript it changes nothing
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
-    "_TensorMeta": type(_C.Tensor),
+    "_TensorMeta": type(_C.Tensor), "Size": rushlight.Size,
+    "OutOfMemoryError": rushlight.OutOfMemoryError, "AcceleratorError": rushlight.AcceleratorError,
+    "_InferenceMode": rushlight.inference_mode,
+    "_show_config": lambda: rushlight.__config__.show(),
+    "_parallel_info": lambda: rushlight.__config__.parallel_info(),
     "_nn": _NN(), "_VariableFunctions": rushlight._VF,
     "_linalg": _Family("linalg"), "_special": _Family("special"), "_fft": _Family("fft"),
     "_DisableAutocast": _DisableAutocast,

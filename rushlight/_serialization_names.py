@@ -16,8 +16,8 @@ from rushlight.utils.serialization import config
 # Found in torch.serialization, though not among its public names.
 FURTHER = (
     "INT_SIZE", "LONG_SIZE", "MAGIC_NUMBER", "PROTOCOL_VERSION", "SHORT_SIZE", "STORAGE_KEY_SEPARATOR",
-    "_get_storage_alignment", "_is_compressed_file", "_is_path", "_is_zipfile", "_maybe_decode_ascii",
-    "_open_zipfile_reader", "_open_zipfile_writer", "_should_read_directly",
+    "_get_storage_alignment", "_is_compressed_file", "_is_path", "_is_torchscript_zip", "_is_zipfile",
+    "_maybe_decode_ascii", "_open_zipfile_reader", "_open_zipfile_writer", "_should_read_directly",
 )  # fmt: skip
 __all__ = ["MAGIC_NUMBER", "PROTOCOL_VERSION", "_open_zipfile_reader", "_open_zipfile_writer"]
 
@@ -116,6 +116,11 @@ def _is_zipfile(f: Any) -> bool:
     found = f.read(4) == b"PK\3\4"
     f.seek(start)
     return found
+
+
+def _is_torchscript_zip(zip_file: Any) -> bool:
+    """Whether an archive holds a TorchScript program."""
+    return "constants.pkl" in zip_file.get_all_records()
 
 
 def _is_compressed_file(f: Any) -> bool:

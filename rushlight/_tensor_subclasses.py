@@ -33,6 +33,9 @@ def _make_subclass(
     device_for_backend_keys=None,
 ):
     """The data of a tensor as an instance of a subclass: a leaf that knows nothing of the tensor."""
+    if not isinstance(data, Tensor):
+        told = f"must be Tensor, not {class_name(data)}"
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) {told}")
     before = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
     try:
         plain = _C.detach(data)

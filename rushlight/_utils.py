@@ -238,6 +238,15 @@ def _unflatten_dense_tensors(flat: _C.Tensor, tensors: Any) -> tuple[_C.Tensor, 
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
 
 
+def _import_dotted_name(name: str) -> Any:
+    """What a name such as `torch.nn.Linear` says."""
+    first, *rest = name.split(".")
+    found = __import__(first)
+    for part in rest:
+        found = getattr(found, part)
+    return found
+
+
 def _take_tensors(tensors: Any, size_limit: int) -> Iterator[list[_C.Tensor]]:
     """Groups of tensors of one type, of at most `size_limit` bytes each (but of one tensor at least)."""
     groups: dict[str, tuple[list, int]] = {}

@@ -418,6 +418,30 @@ STORAGE_NAMES = {
 }  # fmt: skip
 
 
+def _dtype_to_storage_type_map() -> dict[_C.dtype, str]:
+    """The old name of a storage of each dtype that had one."""
+    return dict(STORAGE_NAMES)
+
+
+def _storage_type_to_dtype_map() -> dict[str, _C.dtype]:
+    """The dtype of each old name."""
+    return {name: dtype for dtype, name in STORAGE_NAMES.items()}
+
+
+def _get_dtype_from_pickle_storage_type(pickle_storage_type: str) -> _C.dtype:
+    """The dtype that a file means by the old name of a storage."""
+    found = _storage_type_to_dtype_map()
+    if pickle_storage_type not in found:
+        raise KeyError(f'pickle storage type "{pickle_storage_type}" is not recognized')
+    return found[pickle_storage_type]
+
+
+def _new_dtypes() -> set[_C.dtype]:
+    """The dtypes that came after the old names: those of which a file says the dtype itself."""
+    names = "float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz float8_e8m0fnu complex32"
+    return {getattr(rushlight, name) for name in (*names.split(), "uint16", "uint32", "uint64")}
+
+
 class _LegacyMeta(type):
     _dtype: _C.dtype
 

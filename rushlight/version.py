@@ -8,3 +8,4 @@ hip = None
 rocm = None
 xpu = None
 debug = False
+git_version = "Unknown"  # as torch says where it was not built from a repository

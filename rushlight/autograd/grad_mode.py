@@ -138,6 +138,17 @@ class set_grad_enabled(_Mode):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 
+def _enter_inference_mode(mode: bool) -> inference_mode:
+    """Switches inference mode on or off, for `_exit_inference_mode` to switch it back."""
+    guard = inference_mode(mode)
+    guard.__enter__()
+    return guard
+
+
+def _exit_inference_mode(mode: inference_mode) -> None:
+    mode.__exit__()
+
+
 class inference_mode(_Mode):
     """Like no_grad, and the results can never take part in autograd: the cheapest way to only compute."""
 

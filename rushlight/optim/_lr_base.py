@@ -1,5 +1,6 @@
 """What all learning-rate schedulers share. Start at ``LRScheduler.step``."""
 
+import contextlib
 import functools
 import weakref
 
@@ -66,6 +67,16 @@ def _count_steps(optimizer):
 
     counted._wrapped_by_lr_sched = True
     optimizer.step = counted
+
+
+@contextlib.contextmanager
+def _enable_get_lr_call(scheduler):
+    """Inside, `get_lr` is called where it belongs, and does not warn."""
+    scheduler._get_lr_called_within_step = True
+    try:
+        yield
+    finally:
+        scheduler._get_lr_called_within_step = False
 
 
 class LRScheduler:
@@ -155,8 +166,7 @@ class LRScheduler:
             )
 
     def _update_lr(self, epoch=None):
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
@@ -164,8 +174,6 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed_form = getattr(self, "_get_closed_form_lr", None)
                 rates = self.get_lr() if closed_form is None else closed_form()
-        finally:
-            self._get_lr_called_within_step = False
         self._set_rates(rates)
 
     def _set_rates(self, rates):

@@ -13,6 +13,7 @@ from collections import Counter
 from rushlight.optim._lr_base import (  # noqa: F401
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
+    _enable_get_lr_call,
     _LRScheduler,
     set_option,
 )

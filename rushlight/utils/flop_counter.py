@@ -9,6 +9,8 @@ from typing import Any
 
 from rushlight import _C, ops
 from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils._pytree import tree_map
+from rushlight.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -16,21 +18,43 @@ aten = ops.aten
 flop_registry: dict[Any, Any] = {}
 
 
-def _shapes(value: Any) -> Any:
-    if isinstance(value, _C.Tensor):
-        return value.shape
-    return type(value)(map(_shapes, value)) if isinstance(value, (tuple, list)) else value
+def get_shape(i: Any) -> Any:
+    """The size of a tensor; anything else as it is."""
+    return i.shape if isinstance(i, _C.Tensor) else i
 
 
-def _of_shapes(formula: Callable) -> Callable:
+def shape_wrapper(f: Callable) -> Callable:
     """A formula of sizes as one of tensors; `out_shape` is the size of the result."""
 
-    @functools.wraps(formula)
+    @functools.wraps(f)
     def counted(*args, out_val=None, **kwargs):
-        kwargs = {name: _shapes(value) for name, value in kwargs.items()}
-        return formula(*map(_shapes, args), out_shape=_shapes(out_val), **kwargs)
+        args, kwargs, out_shape = tree_map(get_shape, (args, kwargs, out_val))
+        return f(*args, out_shape=out_shape, **kwargs)
 
     return counted
+
+
+_SUFFIXES = ["", "K", "M", "B", "T"]
+
+
+def get_suffix_str(number: int) -> str:
+    """The unit that leaves two to four digits before the point.
+
+    >>> from rushlight.utils.flop_counter import convert_num_with_suffix, get_suffix_str
+    >>> convert_num_with_suffix(123456, get_suffix_str(123456))
+    '123.456K'
+    """
+    return _SUFFIXES[max(0, min((len(str(number)) - 2) // 3, len(_SUFFIXES) - 1))]
+
+
+def convert_num_with_suffix(number: int, suffix: str) -> str:
+    """A number in a unit: "", K, M, B or T."""
+    return f"{number / 1000 ** _SUFFIXES.index(suffix):.3f}{suffix}"
+
+
+def convert_to_percent_str(num: float, denom: float) -> str:
+    """A part in percent."""
+    return f"{num / denom:.2%}" if denom else "0%"
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
@@ -38,7 +62,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
     arguments and of `out_shape`, or (get_raw) of the arguments themselves and `out_val`."""
 
     def register(formula: Callable) -> Callable:
-        counted = formula if get_raw else _of_shapes(formula)
+        counted = formula if get_raw else shape_wrapper(formula)
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
             if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
@@ -104,6 +128,19 @@ def conv_backward_flop(
     return count
 
 
+def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+    """Two batches of products: queries by keys, and the weights by the values. Fewer heads of keys and
+    values than of queries are repeated."""
+    (b, h, s_q, d_q), (b_k, h_k, s_k, d_k), (b_v, h_v, s_v, d_v) = query_shape, key_shape, value_shape
+    fits = b == b_k == b_v and h_k == h_v and h % h_k == 0 and d_q == d_k and s_k == s_v
+    if not fits:
+        raise AssertionError(
+            "sdpa_flop_count: query/key/value shapes are incompatible: "
+            f"q={query_shape}, k={key_shape}, v={value_shape}"
+        )
+    return bmm_flop((b * h, s_q, d_q), (b * h, d_k, s_k)) + bmm_flop((b * h, s_q, s_k), (b * h, s_v, d_v))
+
+
 class FlopCounterMode(TorchDispatchMode):
     """Counts what matrix products and convolutions inside it compute, forward and backward.
 
@@ -125,12 +162,11 @@ class FlopCounterMode(TorchDispatchMode):
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict] = {}
         own = {
-            op: formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
+            op: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
             for op, formula in (custom_mapping or {}).items()
         }
         self.flop_registry = {**flop_registry, **own}
-        self._inside: list[str] = []
-        self._handles: list = []
+        self.mod_tracker = ModuleTracker()
 
     def get_total_flops(self) -> int:
         """All of them."""
@@ -144,11 +180,10 @@ class FlopCounterMode(TorchDispatchMode):
         """A text table of the counts per module, down to a depth."""
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
-        unit = next((i for i, limit in enumerate((1e3, 1e6, 1e9, 1e12)) if total < limit), 4)
+        unit = get_suffix_str(total)
 
         def row(name, count):
-            text = f"{count / 1000**unit:.3f}{('', 'K', 'M', 'B', 'T')[unit]}" if unit else str(count)
-            return name, text, f"{count / total * 100 if total else 0:.2f}%"
+            return name, convert_num_with_suffix(count, unit), convert_to_percent_str(count, total)
 
         rows = [("Module", "FLOP", "% Total")]
         for name in ["Global", *sorted(set(self.flop_counts) - {"Global"})]:
@@ -163,64 +198,15 @@ class FlopCounterMode(TorchDispatchMode):
         return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows)
 
     def __enter__(self) -> Any:
-        from rushlight.nn.modules.module import (  # type: ignore[import-not-found]
-            register_module_forward_hook,
-            register_module_forward_pre_hook,
-        )
-
         self.flop_counts = {}
-        self._inside = []
-        self._names: dict = {}
-        self._handles = [
-            register_module_forward_pre_hook(self._enter_module),
-            register_module_forward_hook(self._leave_module),
-        ]
+        self.mod_tracker.__enter__()
         return super().__enter__()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
-        for handle in self._handles:
-            handle.remove()
+        self.mod_tracker.__exit__()
         if self.display:
             print(self.get_table(self.depth))
-
-    def _name(self, module: Any) -> str:
-        if module not in self._names:
-            top = type(module).__name__
-            for name, child in module.named_modules():
-                self._names.setdefault(child, f"{top}.{name}" if name else top)
-        return self._names[module]
-
-    def _enter_module(self, module: Any, inputs: Any) -> None:
-        self._inside.append(self._name(module))
-        self._in_backward(inputs, self._name(module), leaving=True)
-
-    def _leave_module(self, module: Any, inputs: Any, outputs: Any) -> None:
-        name = self._name(module)
-        if name in self._inside:
-            self._inside.remove(name)
-        self._in_backward(outputs if isinstance(outputs, (tuple, list)) else (outputs,), name, leaving=False)
-
-    def _in_backward(self, tensors: Any, name: str, leaving: bool) -> None:
-        """A module's backward begins with a gradient of its outputs and ends with those of its inputs."""
-        from rushlight.autograd.graph import register_multi_grad_hook
-
-        wanted = [x for x in tensors if isinstance(x, _C.Tensor) and x.requires_grad]
-        if not wanted:
-            return
-
-        def leave(*grads):
-            if name in self._inside:
-                self._inside.remove(name)
-
-        def enter(*grads):
-            if name not in self._inside:
-                self._inside.append(name)
-
-        if leaving:
-            self._handles.append(register_multi_grad_hook(wanted, leave))
-        else:
-            self._handles.append(register_multi_grad_hook(wanted, enter, mode="any"))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -228,6 +214,6 @@ class FlopCounterMode(TorchDispatchMode):
         packet = func.overloadpacket
         if packet in self.flop_registry:
             count = self.flop_registry[packet](*args, **kwargs, out_val=result)
-            for name in {"Global", *self._inside}:
+            for name in self.mod_tracker.parents:
                 self.flop_counts.setdefault(name, defaultdict(int))[packet] += count
         return result

@@ -36,6 +36,23 @@ class WeakIdRef(weakref.ref):
         return mine is theirs if mine is not None and theirs is not None else self is other
 
 
+class _WeakHashRef(weakref.ref):
+    """A weak reference that equals others as its object does, also when that is gone."""
+
+    __slots__ = ["_hash"]
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        self._hash = hash(key)
+        super().__init__(key, callback)  # type: ignore[call-arg]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = self(), other() if isinstance(other, weakref.ref) else None
+        return mine == theirs if mine is not None and theirs is not None else self is other
+
+
 class WeakIdKeyDictionary(MutableMapping):
     """A dictionary whose entries go when their keys do.
 

@@ -1,5 +1,6 @@
 """What torch's test files for overrides, sequences, iterations and names below the public ones ask."""
 
+import io
 from importlib import import_module
 
 import pytest
@@ -165,6 +166,130 @@ def _(torch):
         *(tools.symeig(M)[0].round(decimals=3), tools.symeig(M, True)[0].round(decimals=3)),
         (basis.T @ basis).round(decimals=3).abs(),
     ]
+
+
+@case("the modules that are being computed, forward and backward")
+def _(torch):
+    tracking, nn, seen = import_module(f"{torch.__name__}.utils.module_tracker"), torch.nn, []
+
+    class Part(nn.Module):
+        def forward(self, x):
+            x = (x["a"] if isinstance(x, dict) else x).sin()
+            seen.append(("forward", sorted(tracker.parents), tracker.is_bw))
+            if x.requires_grad:
+                x.register_hook(lambda g: seen.append(("backward", sorted(tracker.parents), tracker.is_bw)))
+            return {"a": x.cos()}
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.list = Part(), nn.ModuleList([Part()])
+
+        def forward(self, x):
+            return self.list[0](self.first(x))
+
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("failed")
+
+    whole, tracker, x = Whole(), tracking.ModuleTracker(), torch.ones(2, requires_grad=True)
+    with tracker:
+        whole(x * 1)["a"].sum().backward()
+        seen.append(tracker.parents)
+    with tracker, torch.no_grad():
+        whole(x)
+        whole.first(x)
+        seen.append(err(Failing(), x))
+    return seen, sorted(tracker.parents)
+
+
+@case("what the counter of operations is made of")
+def _(torch):
+    tools = import_module(f"{torch.__name__}.utils.flop_counter")
+    numbers = (0, 999, 1000, 12345, 10**6, 10**9, 10**12, 10**13, 10**16)
+    texts = [tools.convert_num_with_suffix(n, tools.get_suffix_str(n)) for n in numbers]
+    parts = [tools.convert_to_percent_str(*pair) for pair in ((1, 3), (0, 0), (5, 5), (3, 0))]
+    shown = tools.shape_wrapper(lambda *args, out_shape=None, **others: (args, out_shape, others))
+    given = shown(torch.ones(2), [torch.ones(3), 1], out_val=torch.ones(4), other={"a": torch.ones(5)})
+    sizes = (2, 4, 4, 5), (2, 2, 6, 5), (2, 2, 6, 7)
+    odd = (
+        err(tools.sdpa_flop_count, *sizes[:2], (2, 1, 6, 7)),
+        err(tools.sdpa_flop_count, (2, 4, 4, 4), *sizes[1:]),
+    )
+    return texts, parts, given, tools.get_shape("a"), tools.sdpa_flop_count(*sizes), odd
+
+
+@case("names below the public ones that tests call")
+def _(torch):
+    C, storage, rates = torch._C, torch.storage, torch.optim.lr_scheduler
+    convert = import_module(f"{torch.__name__}.nn.utils.convert_parameters")
+    schedule = rates.StepLR(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 1.0), 1)
+    with rates._enable_get_lr_call(schedule):
+        rate = schedule.get_lr()
+    modes = torch.autograd.grad_mode
+    guard = modes._enter_inference_mode(True)
+    inside = torch.is_inference_mode_enabled()
+    modes._exit_inference_mode(guard)
+    with C._InferenceMode(True):
+        made = torch.ones(1)
+    C._warn()
+    C._warn_deprecation()
+    old = {dtype: name for dtype, name in storage._dtype_to_storage_type_map().items() if "Q" not in name}
+    allowed = import_module(f"{torch.__name__}._weights_only_unpickler")._get_allowed_globals()
+    return [
+        *(
+            rate,
+            inside,
+            torch.is_inference_mode_enabled(),
+            made.is_inference(),
+            old,
+            torch._C._functorch is not None,
+        ),
+        *(convert._check_param_device(torch.ones(1), -1), err(convert._check_param_device, torch.ones(1), 0)),
+        *(
+            C.Size is torch.Size,
+            C._infer_size(torch.Size([2, 1]), torch.Size([3])),
+            isinstance(C._show_config(), str),
+        ),
+        *(err(C._infer_size, torch.Size([2]), torch.Size([3])), isinstance(C._parallel_info(), str)),
+        *(C.OutOfMemoryError is torch.OutOfMemoryError, torch.complex32 in storage._new_dtypes()),
+        *(storage._get_dtype_from_pickle_storage_type("HalfStorage"), torch.random.thread_safe_generator()),
+        err(storage._get_dtype_from_pickle_storage_type, "OddStorage"),
+        *(allowed["torch.Size"] is torch.Size, "torch._utils._rebuild_tensor_v2" in allowed),
+        *(torch._utils._import_dotted_name("math.pi"), err(torch._utils._import_dotted_name, "math.nothing")),
+        *(
+            err(torch.Tensor._make_subclass, torch.Tensor, 3),
+            isinstance(import_module(f"{torch.__name__}.version").git_version, str),
+        ),
+    ]
+
+
+@case("weak references that compare as their objects do")
+def _(torch):
+    weak = import_module(f"{torch.__name__}.utils.weak")
+
+    class Key:
+        def __hash__(self):
+            return 3
+
+        def __eq__(self, other):
+            return True
+
+    first, second = Key(), Key()
+    kept = weak.WeakIdKeyDictionary(ref_type=weak._WeakHashRef)
+    kept[first], kept[second] = 1, 2
+    reference = weak._WeakHashRef(first)
+    same = reference == weak._WeakHashRef(second), hash(reference)
+    del first
+    return len(kept), same, reference == weak._WeakHashRef(second), reference == reference
+
+
+@case("archives tell whether they hold a program")
+def _(torch):
+    file = io.BytesIO()
+    torch.save({"a": 1}, file)
+    file.seek(0)
+    return torch.serialization._is_torchscript_zip(torch._C.PyTorchFileReader(file))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,9 +7,10 @@ from rushlight.nn.module import typename
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
-def _same_device(param, device):
-    place = param.device if param.device.type == "cuda" else "elsewhere"
-    if device is not None and place != device:
+def _check_param_device(param, old_param_device):
+    """The number of the device that a parameter is on, -1 for the CPU; the one before must be the same."""
+    place = param.get_device() if param.device.type == "cuda" else -1
+    if old_param_device is not None and place != old_param_device:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
     return place
 
@@ -23,7 +24,7 @@ def parameters_to_vector(parameters):
     """
     device, pieces = None, []
     for param in parameters:
-        device = _same_device(param, device)
+        device = _check_param_device(param, device)
         pieces.append(param.view(-1))
     return rushlight.cat(pieces)
 
@@ -34,7 +35,7 @@ def vector_to_parameters(vec, parameters):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     device, offset = None, 0
     for param in parameters:
-        device = _same_device(param, device)
+        device = _check_param_device(param, device)
         count = param.numel()
         param.data = vec[offset : offset + count].view_as(param).data
         offset += count
