@@ -504,7 +504,7 @@ def test_bytes_that_grow_in_depth_have_room():
 def test_weights_and_states_of_sequences_are_matrices(state, weight):
     h, x, w = torch.zeros(5, 4), torch.zeros(3, 5, 16), torch.zeros(weight)
     with pytest.raises(RuntimeError, match="must be matrices"):
-        _C.ops.rnn_sequence(x, h, torch.zeros(state), w, None, "lstm", None, False)
+        _C.ops.rnn_sequence(x, h, torch.zeros(state), w, None, "lstm", None, False, True)
 
 
 def test_a_function_shows_a_name_that_is_no_text():
