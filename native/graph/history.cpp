@@ -179,6 +179,18 @@ void refuse_stale_view(Tensor* t, const std::string& step) {
   }
 }
 
+// How often more than other views one that converts its base holds it: torch keeps the base twice for each
+// conversion on the way (Tensor::held_by).
+uint32_t conversion_holds(const Extra* extra) {
+  uint32_t conversions = 0;
+  for (Py_ssize_t i = 0; extra->steps && i < PyTuple_GET_SIZE(extra->steps); i++) {
+    PyObject* number = PyTuple_GET_ITEM(PyTuple_GET_ITEM(extra->steps, i), 0);
+    const Primitive* op = primitive_number(uint32_t(PyLong_AsUnsignedLong(number)));
+    if (op && op->options & Primitive::CONVERTS) conversions++;
+  }
+  return conversions ? 2 * conversions - 1 : 0;
+}
+
 void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view) {
   Tensor* from = as_tensor(args[0]);
   PyObject* before = is_view(from) ? from->extra->steps : nullptr;
@@ -201,7 +213,9 @@ void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view) {
     last = Ref<PyObject>(strided_step(view));
   }
   PyTuple_SET_ITEM(steps.get(), first, last.release());
+  view->extra->base->held_by -= conversion_holds(view->extra);
   Py_XSETREF(view->extra->steps, steps.release());
+  view->extra->base->held_by += conversion_holds(view->extra);
 }
 
 void refresh_view(Tensor* t, bool asked) {

@@ -18,6 +18,8 @@
 #include "tensor_type.h"
 
 namespace rl {
+
+uint32_t conversion_holds(const Extra* extra);  // graph/history.cpp
 namespace {
 
 Tensor* tensor_argument(PyObject* o, const char* function) {
@@ -251,6 +253,7 @@ PyObject* py_forget_base(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "forget_base");
     if (t->extra) {
+      if (t->extra->base) t->extra->base->held_by -= conversion_holds(t->extra);
       set_held(t->extra->base, nullptr);
       t->extra->origin = ViewOrigin::ordinary;
       t->extra->differentiable_view = false;

@@ -240,8 +240,9 @@ void note_before_write(const Tensor* of, Tensor* copy) {
 namespace {
 
 // Gives views whose base was written their histories now, which are none of the nodes that the call records.
-// A view that must not be used is refused by the call. False, with a Python error set, if it was interrupted.
-bool refresh_views(PyObject* const* args, Py_ssize_t n) {
+// A view that must not be used is refused by the call; so is a write into one that has no history yet
+// (check_inplace). False, with a Python error set, if it was interrupted.
+bool refresh_views(PyObject* const* args, Py_ssize_t n, bool writes) {
   auto refresh = [](Tensor* t) {
     try {
       refresh_view(t);
@@ -252,7 +253,9 @@ bool refresh_views(PyObject* const* args, Py_ssize_t n) {
   };
   return guarded([&]() -> int {
            for (Py_ssize_t i = 0; i < n; i++)
-             if (is_tensor(args[i]) && as_tensor(args[i])->base()) refresh(as_tensor(args[i]));
+             if (is_tensor(args[i]) && as_tensor(args[i])->base() &&
+                 !(writes && i == 0 && !as_tensor(args[i])->grad_fn))
+               refresh(as_tensor(args[i]));
            return 1;
          }) == 1;
 }
@@ -288,12 +291,22 @@ PyObject* recorded_again(PyObject* self, PyObject* const* args, Py_ssize_t posit
       .release();
 }
 
+// Whether the name says that the first argument is written: `zero_`.
+bool is_in_place(PyObject* self) {
+  Ref<PyObject> name(PyObject_GetAttrString(self_function(self)->wrapped, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  std::string_view word = text ? text : "";
+  return word.ends_with('_') && !word.ends_with("__");
+}
+
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   // The answer of a class may have a history of its own; the call it makes in turn comes back here.
   if (asks_others(args, nargsf, kwnames)) return function_vectorcall(self, args, nargsf, kwnames);
-  if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf))) return nullptr;
-  uint64_t since = next_node_number();
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
+  bool writes = modes.grad && first && first->base() && !first->grad_fn && is_in_place(self);
+  if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf), writes)) return nullptr;
+  uint64_t since = next_node_number();
   Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed
   if (saved_hooks_active() && recording() && !modes.forward && !modes.function_mode) {
     PyObject* result =

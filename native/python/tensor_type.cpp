@@ -34,11 +34,16 @@ Tensor* self_tensor(PyObject* self) { return as_tensor(self); }
 
 // ---- life
 
+}  // namespace
+uint32_t conversion_holds(const Extra* extra);  // graph/history.cpp
+namespace {
+
 void clear_extra(Tensor* t) {
   Extra* extra = std::exchange(t->extra, nullptr);
   if (!extra) return;
   forget_accumulator(extra);
   let_go(reinterpret_cast<PyObject*>(extra->tangent));  // Note [freeing chains], tensor/chains.h
+  if (extra->base) extra->base->held_by -= conversion_holds(extra);
   for (Tensor* held : {extra->base, extra->grad}) {
     if (!held) continue;
     held->held_by--;

@@ -667,6 +667,7 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
     shape.assign(t->sizes());
     broadcast_into(shape, source->sizes());
     if (shape.ndim != t->ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, t->geometry)) {
+      if (out && !out->is_meta()) safe_to_read(source, out);  // a partial overlap torch tells of first
       fail(PyExc_RuntimeError, "output with shape " + sizes_text(t->sizes()) +
                                    " doesn't match the broadcast shape " + sizes_text(shape));
     }

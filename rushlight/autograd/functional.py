@@ -407,7 +407,7 @@ def jacobian(
                 rows.append(
                     tuple(
                         rushlight.stack(column).view((*output.shape, *value.shape))
-                        if column
+                        if column or not vectorize  # of no rows torch cannot make a tensor either
                         else rushlight.zeros((*output.shape, *value.shape), dtype=value.dtype)
                         for column, value in zip(columns, inputs, strict=True)
                     )

@@ -139,6 +139,11 @@ def narrow_copy(self, dim, start, length):
     return FUNCTIONS["narrow_copy"](self, dim, start, length)
 
 
+def _apart(pieces):
+    """What is no view of its base; in inference mode, where torch does not look, it is one."""
+    return tuple(pieces if _C.is_inference_mode_enabled() else map(_C.forget_base, pieces))
+
+
 @public
 def unsafe_chunk(input, chunks, dim=0):
     """chunk; the pieces may be written to in place while the others are in use.
@@ -146,7 +151,7 @@ def unsafe_chunk(input, chunks, dim=0):
     >>> rushlight.unsafe_chunk(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(map(_C.forget_base, FUNCTIONS["chunk"](input, chunks, dim)))
+    return _apart(FUNCTIONS["chunk"](input, chunks, dim))
 
 
 @public
@@ -156,7 +161,7 @@ def unsafe_split(input, split_size, dim=0):
     >>> rushlight.unsafe_split(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(map(_C.forget_base, FUNCTIONS["split"](input, whole(split_size), dim)))
+    return _apart(FUNCTIONS["split"](input, whole(split_size), dim))
 
 
 @public
@@ -166,8 +171,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
     >>> rushlight.unsafe_split_with_sizes(rushlight.tensor([1, 2, 3]), [1, 2])
     (tensor([1]), tensor([2, 3]))
     """
-    pieces = FUNCTIONS["split_with_sizes"](input, split_sizes, dim)
-    return tuple(map(_C.forget_base, pieces))
+    return _apart(FUNCTIONS["split_with_sizes"](input, split_sizes, dim))
 
 
 @function
@@ -329,9 +333,11 @@ def fill_diagonal_(self, fill_value, wrap=False):
             raise RuntimeError("value cannot be converted to type int64_t without overflow")
         fill_value = float(fill_value)
     side = min(self.shape)
-    places = _C.arange(0, 1, side, _C.int64, self.device)
     if n > 2 or not wrap or self.size(0) <= self.size(1):
-        self[(places,) * n] = fill_value
+        if self.is_conj() or self.is_neg():
+            self[(_C.arange(0, 1, side, _C.int64, self.device),) * n] = fill_value
+        else:
+            self.as_strided((side,), (sum(self.stride()),)).fill_(fill_value)
         return self
     rows = [row for row in range(self.size(0)) if row % (self.size(1) + 1) < self.size(1)]
     columns = [row % (self.size(1) + 1) for row in rows]

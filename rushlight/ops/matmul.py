@@ -281,7 +281,7 @@ def linear(input, weight, bias=None, *, out=None):
             names = f"{type_name(bias.dtype)} and {type_name(weight.dtype)}"
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
         if weight.ndim == 1:
-            result = _matmul(input, weight).add(bias)
+            result = _matmul(input, weight).add_(bias)  # counted, as torch's write is
         elif flat:
             rows = input if input.ndim == 2 else input.reshape(-1, input.shape[-1])
             result = ops.addmm(bias, rows, weight.t(), 1, 1)

@@ -356,6 +356,79 @@ def cases(torch):
         x = torch.ones(2, dtype=torch.float64, requires_grad=True) * 1
         return torch.autograd.gradcheck(torch.sin, x), x.retains_grad
 
+    @case("writes into a view that has not been asked for the history of its base")
+    def _():
+        told = []
+        for write in (
+            lambda t: t.index_fill_(0, index, 0.0),
+            lambda t: t.zero_(),
+            lambda t: t.masked_fill_(mask, 1.0),
+            lambda t: t.clamp_(0, 1),
+            lambda t: t.t_(),
+            lambda t: t.fill_diagonal_(1.0),
+            lambda t: t.mul_(2),
+        ):
+            c = torch.zeros(2, 2)
+            view = c.movedim(0, -1)
+            c.copy_(R(2, 2))
+            told.append((err(lambda v=view, w=write: w(v) is v), chain(c), c.detach().clone()))
+        return told
+
+    @case("a diagonal that is filled is a view")
+    def _():
+        x = R(2, 2)
+        e = x * 1
+        e.fill_diagonal_(3.0)
+        cube = R(2, 2, 2) * 1
+        cube.fill_diagonal_(3.0)
+        (grad,) = torch.autograd.grad(e.exp().sum(), x)
+        return chain(e), e._version, grad, chain(cube), cube.detach(), err(lambda: x.fill_diagonal_(1.0))
+
+    @case("pieces in inference mode")
+    def _():
+        x = R(2, 2)
+        with torch.inference_mode():
+            pieces = [
+                torch.unsafe_chunk(x, 2)[0],
+                torch.unsafe_split(x * 1, 1)[0],
+                torch.unsafe_split_with_sizes(x.detach(), [1, 1])[0],
+            ]
+        return [(t.requires_grad, None if t._base is None else t._base.shape) for t in pieces]
+
+    @case("how often views that convert hold their base")
+    def _():
+        told = []
+        for make in (
+            torch._neg_view,
+            lambda c: torch._neg_view(torch._neg_view(c))[0],
+            torch.view_as_complex,
+            lambda c: torch.view_as_complex(c).imag,
+            lambda c: c.t(),
+        ):
+            for wanted in (False, True):
+                c = torch.ones(2, 2, requires_grad=wanted)
+                view = make(c)
+                told.append(c._use_count())
+                del view
+                told.append(c._use_count())
+        return told
+
+    @case("the rows of a Jacobian without elements")
+    def _():
+        jacobian = torch.autograd.functional.jacobian
+        return (
+            err(lambda: jacobian(lambda q: q * q, torch.ones(0))),
+            err(lambda: jacobian(lambda q: q[:0], torch.ones(2))),
+            jacobian(lambda q: torch.ones(2) * q.sum(), torch.ones(0)),
+        )
+
+    @case("a write into a part of what is read, and a bias of one number")
+    def _():
+        c = torch.ones(2, 2)
+        v = R(3)
+        out = functional.linear(v, v, v[0])
+        return err(lambda: c[0].copy_(c)), err(lambda: c[0].copy_(torch.ones(2, 2))), out._version, chain(out)
+
     return found
 
 
