@@ -279,10 +279,10 @@ double zeta(double s, double q) {
     if (s != std::floor(s)) return NOT_A_NUMBER;
     if (s == INF) return INF;
     // The terms below zero, counted away from it, are two zeta functions of positive numbers.
-    double fraction = q - std::floor(q);
+    // From the nearest whole number, so that the smaller of both is exact.
+    double off = q - std::round(q), above = off > 0 ? off : 1 + off, below = off > 0 ? 1 - off : -off;
     double sign = std::fmod(s, 2) == 0 ? 1 : -1;
-    return (positive_zeta(s, fraction) + sign * positive_zeta(s, 1 - fraction)) -
-           sign * positive_zeta(s, 1 - q);
+    return (positive_zeta(s, above) + sign * positive_zeta(s, below)) - sign * positive_zeta(s, 1 - q);
   }
   if (q == INF || s != s || q != q) return NOT_A_NUMBER;
   if (s == INF) return q == 1 ? 1 : q < 1 ? INF : NOT_A_NUMBER;
