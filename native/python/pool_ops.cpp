@@ -18,7 +18,7 @@ struct Entry {
 const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(op.payload); }
 
 void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const char* name, const char* must,
-               bool line = false) {
+               bool unchecked = false) {
   if (!read_triple(o, e.dims, unused, out, e.name, name)) {
     if (e.dims == 1) {
       std::string_view what = name;
@@ -30,8 +30,8 @@ void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const c
     failf(PyExc_RuntimeError, "%s: %s %s, or a tuple of %s ints", e.name, name, must,
           e.dims == 2 ? "two" : "three");
   }
-  // Lines refuse negative numbers later, and those that are pooled as lines too large ones.
-  if (!line && (e.dims != 1 || out.at[2] >= 0)) check_moderate(out, e.name, name);
+  // Lines refuse negative numbers later, and what is `unchecked` here too large ones.
+  if (!unchecked && (e.dims != 1 || out.at[2] >= 0)) check_moderate(out, e.name, name);
 }
 
 bool is_omitted(PyObject* o) {
@@ -428,8 +428,8 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
   const Entry& e = entry_of(op);
   Tensor *x = tensor_argument(e.name, args[0]), *samples = tensor_argument(e.name, args[1]);
   Triple kernel, size;
-  read_pool(args[2], e, 1, kernel, "kernel_size", "must either be a single int");
-  read_pool(args[3], e, 1, size, "output_size", "must either be a single int");
+  read_pool(args[2], e, 1, kernel, "kernel_size", "must either be a single int", true);
+  read_pool(args[3], e, 1, size, "output_size", "must either be a single int", true);
   const char* out = e.dims == 3 ? "_out" : "";
   if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) {
     failf(PyExc_RuntimeError, "%s%s(): Expected %dD or %dD tensor, but got: %s", e.name, out, e.dims + 1,
@@ -449,14 +449,19 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
   for (int d = 0; d < 3; d++) {
     windows.in[d] = d < 3 - e.dims ? 1 : x->size(x->ndim - 3 + d);
     windows.out[d] = size[d];
-    // In three dimensions torch wants a window's more.
-    if (d >= 3 - e.dims && size[d] + kernel[d] - 1 + (e.dims == 3) > windows.in[d]) {
+    // In three dimensions torch wants a window's more. Sizes whose sum it cannot count are those of no
+    // tensor.
+    __int128 needed = __int128(size[d]) + kernel[d] - 1 + (e.dims == 3);
+    bool uncounted = needed > INT64_MAX && kernel[d] <= INT32_MAX;
+    if (d >= 3 - e.dims && needed > windows.in[d] && !uncounted) {
       failf(PyExc_RuntimeError, "%s%s(): pool %s %lld too large relative to input %s %lld", e.name, out,
             names[d], (long long)kernel[d], names[d], (long long)windows.in[d]);
     }
   }
   Shape sizes = pooled_sizes(x, windows, e.dims);
   check_not_negative(sizes);
+  numel_of(sizes);
+  check_moderate(kernel, e.name, "kernel_size");
   if (samples->dtype != x->dtype)
     fail(PyExc_RuntimeError, "Expect _random_samples to have the same dtype as input");
   if (samples->ndim != 3)

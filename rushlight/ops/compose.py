@@ -256,7 +256,9 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     d1, d2 = wrap_dim(dim1, n), wrap_dim(dim2, n)
     if d1 == d2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    side = input.size(-1) + max(offset, -offset)
+    side = input.size(-1) + abs(offset)
+    if side >= 2**63:
+        raise RuntimeError(f"diag_embed(): an offset of {offset} makes matrices that are too large")
     sizes = list(input.shape[:-1])
     for d in sorted((d1, d2)):
         sizes.insert(d, side)

@@ -199,6 +199,8 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
     for d in reversed(physical_layout):
         strides[d] = step
         step *= max(size[d], 1)
+    if step >= 2**56:  # told of as it would lie in memory
+        FUNCTIONS["empty"]([size[d] for d in physical_layout], dtype=dtype, device=device)
     return FUNCTIONS["empty_strided"](
         size, strides, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad,
         pin_memory=pin_memory,

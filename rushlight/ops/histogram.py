@@ -121,6 +121,8 @@ def _edges(input, rows, counts, limits):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
+    if any(count + 1 >= 2**63 for count in counts):
+        raise RuntimeError("number of steps must be non-negative")
     return [
         FUNCTIONS["linspace"](low, high, count + 1, dtype=input.dtype, device=input.device)
         for (low, high), count in zip(pairs, counts, strict=True)

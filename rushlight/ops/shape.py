@@ -492,7 +492,7 @@ def narrow(input, dim, start, length):
     if start < 0:
         start += size
     if start + length > size:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+        raise RuntimeError(f"start ({start}) + length ({int(length)}) exceeds dimension size ({size}).")
     return ops.slice(input, dim, start, start + length, 1)
 
 

@@ -385,9 +385,20 @@ F.max_pool1d(A(1, 5), 2, padding=2**40)
 F.max_pool1d(A(1, 5), 2, stride=2**40)
 F.max_pool1d(A(1, 5).requires_grad_(), 2, stride=2**40)
 F.max_pool1d(A(1, 5), 2**31)
+F.celu(A(3) - 2, L(True))
+F.fractional_max_pool2d(A(1, 1, 6, 6), 2, (2**63 - 1, 2))
+F.fractional_max_pool2d(A(1, 1, 6, 6), 2, (2, -(2**62)))
+F.fractional_max_pool3d(A(1, 1, 6, 6, 6), (2, 2**62, 2), 2)
+torch.empty_permuted((1, 2**62, 5), (0, 1, 2))
+torch.empty_permuted((2**61, 1, 5), (1, 2, 0))
+torch.histogramdd(A(3, 2), [2, 2**63 - 1])
+A(2, 3).narrow(1, 3, L([1]))
 [torch.log1p(L(complex(a, b))) for a in (0.0, -0.0, inf, -inf) for b in (0.0, -0.0, nan, inf)]
 [torch.log1p(L(complex(nan, b), dtype=torch.complex128)) for b in (0.0, inf, -inf)]
 [torch.reciprocal(L(complex(a, b))) for a in (0.0, -0.0) for b in (0.0, -0.0, nan, inf)]
+torch.polygamma(1, L([-1e-30, -1e-10, -0.3], dtype=D))
+torch.polygamma(2, L([-1e-30, -1e-10, -1e-5], dtype=D))
+torch.special.zeta(L(3.0, dtype=D), L([-1e-30, -1e-10, -1e-5], dtype=D))
 [torch.sgn(L(complex(a, b))) for a in (0.0, -0.0, -1.0, 1.0) for b in (0.0, -0.0, 1.0, -1.0)]
 """
 

@@ -231,7 +231,7 @@ def celu(input, alpha=1.0, inplace=False):
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     result = _elu(input, alpha, 1, 1 / alpha, inplace)
-    if extremes(_C.float32)[1] < abs(alpha) < math.inf:  # torch's gradient takes alpha for a float32
+    if extremes(_C.float32)[1] < abs(float(alpha)) < math.inf:  # torch's gradient takes alpha for a float32
         return _refusing_backward(result, "value cannot be converted to type float without overflow")
     return result
 
