@@ -342,6 +342,8 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
             return LEGACY["FloatStorage"]
         if name in LEGACY:
             return LEGACY[name]
+    if name == "DispatchKey":
+        return _C.DispatchKey
     for find in (_absent.top_level, _settings.deprecated):
         try:
             return find(name)

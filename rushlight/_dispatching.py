@@ -112,6 +112,11 @@ def restore_kernel(handle: Any, function: Callable) -> None:
 def _run_kernel(handle: Any, args: tuple, kwargs: dict) -> Any:
     if handle in REPLACED:
         return REPLACED[handle][-1](*args, **kwargs)
+    return run_kernel(handle, args, kwargs)
+
+
+def run_kernel(handle: Any, args: tuple, kwargs: dict) -> Any:
+    """Runs the kernel of an operation, whatever has been put in its place."""
     before = _C.run_kernels(True)
     try:
         return handle(*args, **kwargs)

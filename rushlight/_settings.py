@@ -237,6 +237,16 @@ def set_warn_always(b: bool) -> None:
     _state["warn_always"] = b
 
 
+def _is_device_backend_autoload_enabled() -> bool:
+    """Whether extensions of torch for other devices are loaded with it: none is, whatever
+    `TORCH_DEVICE_BACKEND_AUTOLOAD` says, since they are made of torch's own objects.
+
+    >>> rushlight._is_device_backend_autoload_enabled()
+    False
+    """
+    return False
+
+
 # ---- names of the past
 
 _REPLACED = {
@@ -331,4 +341,4 @@ EXPORTED = [
     name
     for name, value in list(globals().items())
     if callable(value) and not name.startswith("_") and getattr(value, "__module__", "") == __name__
-]
+] + ["_is_device_backend_autoload_enabled"]

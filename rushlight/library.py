@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import rushlight
-from rushlight._dispatching import replace_kernel, restore_kernel
+from rushlight._dispatching import REPLACED, replace_kernel, restore_kernel, run_kernel
 from rushlight._operators import OPERATORS, Operator, _tensors
 from rushlight._ops import OpOverload, OpOverloadPacket
 from rushlight._schema import FunctionSchema, Tag, infer_schema
 from rushlight._warn import warn, warn_once
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract",
-    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+    "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_kernel", "impl",
+    "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+    "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
 _KEYS = re.compile(
@@ -324,6 +324,76 @@ def _replace(lib: Any, name: str, fn: Callable, key: str, with_keyset: bool) -> 
     )
     replace_kernel(handle, run)
     lib._op_impls.append((handle, key, run))
+
+
+class _SafeKernelFunction:
+    """What an operation runs at one level, as `get_kernel` found it: what is registered later is not seen."""
+
+    def __init__(self, op_handle: Any, key: str, run: Callable) -> None:
+        self.op_handle, self._key, self._run = op_handle, key, run
+
+    def call_boxed(self, keyset: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs it. The set of keys is what a function registered by `impl(with_keyset=True)` gets."""
+        if not isinstance(keyset, rushlight._C.DispatchKeySet):
+            raise TypeError(f"call_boxed(): the first argument must be a DispatchKeySet, not {type(keyset)}")
+        return self._run(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"SafeKernelFunction(debug='{self.op_handle} at {self._key}')"
+
+
+def _below_autograd(handle: Any, *args: Any, **kwargs: Any) -> Any:
+    with rushlight.no_grad():
+        return run_kernel(handle, args, kwargs)
+
+
+def _own_kernel(name: str, key: str) -> tuple[Any, Callable]:
+    """Of torch's own operation: what was put in the place of its kernel, or that."""
+    space, _, op = name.partition("::")
+    op, _, overload = op.partition(".")
+    packet = getattr(getattr(rushlight.ops, space), op, None)
+    if packet is None or (overload or "default") not in packet.overloads():
+        raise RuntimeError(f"operator {name} does not exist")
+    handle = getattr(packet, overload or "default")
+    if key == "CPU":
+        replaced = REPLACED.get(handle)
+        return handle, replaced[-1] if replaced else functools.partial(_below_autograd, handle)
+    if key == "AutogradCPU":
+        return handle, handle
+    raise NotImplementedError(
+        f"the kernel of {name} at {key} is not there: only those at CPU and AutogradCPU"
+    )
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> _SafeKernelFunction:
+    """What an operation runs at "CPU" or "AutogradCPU" (one's own also at other levels), to be called by
+    what is put in its place.
+
+    >>> sin = rushlight.library.get_kernel("aten::sin", "CPU")
+    >>> sin.call_boxed(rushlight._C.DispatchKeySet(rushlight._C.DispatchKey.CPU), rushlight.zeros(2))
+    tensor([0., 0.])
+    """
+    if not isinstance(op, (str, OpOverload)):
+        raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
+    name = op if isinstance(op, str) else op.name()
+    key = getattr(dispatch_key, "name", dispatch_key)
+    if not isinstance(key, str):
+        raise TypeError(f"get_kernel(): dispatch_key must be a str or DispatchKey, not {type(dispatch_key)}")
+    if not key or (key not in _COMPOSITE and key not in _OTHER_KEYS and not _KEYS.fullmatch(key)):
+        raise ValueError(f"Invalid dispatch key: {key}")
+    if key in (*_COMPOSITE, "Autograd"):
+        raise RuntimeError("Alias keys do not have runtime kernel registrations.")
+    if name not in OPERATORS:
+        handle, run = _own_kernel(name, key)
+        return _SafeKernelFunction(handle, key, run)
+    own = OPERATORS[name]
+    if key.startswith("Autograd"):
+        return _SafeKernelFunction(own.handle, key, own)
+    fake = own.fake if key == "Meta" else None
+    found = own.kernels.get(key.lower()) or fake or own.kernels.get(None)
+    if found is None:
+        raise RuntimeError(f"no kernel for {key} for {name}")
+    return _SafeKernelFunction(own.handle, key, found)
 
 
 def _taken_back(ns: str, kind: str, defs: list, impls: list) -> None:

@@ -35,6 +35,7 @@ from rushlight.ops.linalg import (
 )
 from rushlight.ops.linalg import matrix_exp as _matrix_exp
 from rushlight.ops.linalg_spectral import (
+    _powsum,
     cond,
     diagonal,
     lstsq,
@@ -63,4 +64,4 @@ cross, matmul = _under(_cross, "cross"), _under(_matmul, "matmul")
 matrix_exp = _C.Function(_matrix_exp.__wrapped__)
 vector_norm = _C.Function(_vector_norm)
 
-_make_builtin(globals()[_each] for _each in __all__)
+_make_builtin([_powsum, *(globals()[_each] for _each in __all__)])

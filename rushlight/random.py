@@ -11,7 +11,10 @@ from rushlight import _C
 Generator = _C.Generator
 default_generator: Generator = _C.default_generator
 
-__all__ = ["set_rng_state", "get_rng_state", "manual_seed", "seed", "initial_seed", "fork_rng"]
+__all__ = [
+    "set_rng_state", "get_rng_state", "manual_seed", "seed", "initial_seed", "fork_rng",
+    "thread_safe_generator",
+]  # fmt: skip
 
 
 def manual_seed(seed: int) -> Generator:
@@ -74,3 +77,18 @@ def fork_rng(
     finally:
         if state is not None:
             set_rng_state(state)
+
+
+def thread_safe_generator() -> Generator | None:
+    """The generator of the worker of a DataLoader that is a thread; None elsewhere, which is the default one.
+    A loader of Rushlight's has processes for workers, but `_worker_info` may be set by other loaders.
+
+    >>> rushlight.rand(2, generator=rushlight.random.thread_safe_generator()).shape
+    torch.Size([2])
+    """
+    from rushlight.utils.data import get_worker_info
+
+    info = get_worker_info()
+    if info is None or info.worker_method != "thread" or info.rng is None:
+        return None
+    return info.rng.torch_generator

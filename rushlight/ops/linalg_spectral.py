@@ -10,7 +10,16 @@ from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight._type_names import type_name as class_name
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, whole, wrap_dim
+from rushlight.ops._public import (
+    FUNCTIONS,
+    Tensor,
+    public,
+    refuse_complex,
+    type_name,
+    undifferentiable,
+    whole,
+    wrap_dim,
+)
 from rushlight.ops.linalg import (
     check_square,
     eigh,
@@ -471,6 +480,25 @@ def vecdot(x, y, *, dim=-1, out=None):
     if x.ndim == 1 and y.ndim == 1:
         return FUNCTIONS["vdot"](x, y, out=out)
     return finish(((x.conj() if x.dtype.is_complex else x) * y).sum(dim), out, writer="sum")
+
+
+@_linalg
+def _powsum(input, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """The sum of the absolute values raised to the power `ord`: a norm whose root is not taken yet.
+
+    >>> rushlight.linalg._powsum(rushlight.tensor([3.0, 4.0]))
+    tensor(25.)
+    """
+    refuse_complex(ord, kind="double")
+    ord = ord.item() if isinstance(ord, Tensor) else ord
+    x = _C.detach(input if dtype is None else input.to(dtype))
+    if not (x.is_floating_point() or x.is_complex()) or x.element_size() < 2:
+        told = type_name(x.dtype) if x.is_floating_point() else "Long"
+        raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{told}'")
+    wide = x.float() if x.dtype in (_C.float16, _C.bfloat16) else x
+    result = wide.abs().pow(float(ord)).sum(() if dim is None else dim, keepdim)
+    result = result.to(x.dtype) if wide is not x else result
+    return undifferentiable("linalg__powsum", result, input)
 
 
 @_linalg

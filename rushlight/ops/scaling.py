@@ -269,5 +269,7 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     check_range(start, end)
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    count = int((end - start) / step) + 1
+    count = int((end - start) / step + 1)
+    if count >= 2**63:
+        raise RuntimeError("invalid size, possible overflow?")
     return _finish_numbers(_C.arange(start, step, count, kind, device), requires_grad, out, "range")

@@ -333,6 +333,40 @@ def cases(torch):
             lib._destroy()
         return seen, torch.sin(torch.ones(2)), torch.mm(torch.ones(1, 2), torch.ones(2, 1)), len(calls)
 
+    @case("kernels that are asked for")
+    def _():
+        keys = torch._C.DispatchKeySet(torch.DispatchKey.CPU)
+        exp = library.get_kernel("aten::exp", "CPU")
+        x = torch.zeros(2, requires_grad=True)
+
+        def instead(keys, x):
+            return exp.call_boxed(keys, x) if bool((x < 0).any()) else torch.zeros_like(x)
+
+        seen = [exp.call_boxed(keys, x), library.get_kernel("aten::exp", "AutogradCPU").call_boxed(keys, x)]
+        seen += [library.get_kernel(torch.ops.aten.max.dim, torch.DispatchKey.CPU).call_boxed(keys, L(2), 0)]
+        lib = library.Library("aten", "IMPL")
+        try:  # in its own place
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                lib.impl("exp", instead, "CPU", with_keyset=True)
+            seen += [torch.exp(torch.ones(2)), torch.exp(-x - 1), exp.call_boxed(keys, torch.ones(2))]
+            seen += [library.get_kernel("aten::exp", "CPU").call_boxed(keys, torch.ones(2))]
+        finally:
+            lib._destroy()
+        own = library.Library(space(), "DEF")
+        own.define("f(Tensor x) -> Tensor")
+        seen += [err(library.get_kernel, f"{own.ns}::f", "CPU").replace(own.ns, "")]
+        own.impl("f", lambda x: x + 5, "CPU")
+        seen += [library.get_kernel(f"{own.ns}::f", "CPU").call_boxed(keys, torch.ones(2))]
+        bad = [
+            ("aten::absent", "CPU"),
+            ("absent", "CPU"),
+            ("aten::exp", "x"),
+            (3, "CPU"),
+            ("aten::exp", "Autograd"),
+        ]
+        return seen, [err(library.get_kernel, *each) for each in bad]
+
     return found
 
 

@@ -391,11 +391,21 @@ F.fractional_max_pool2d(A(1, 1, 6, 6), 2, (2, -(2**62)))
 F.fractional_max_pool3d(A(1, 1, 6, 6, 6), (2, 2**62, 2), 2)
 torch.empty_permuted((1, 2**62, 5), (0, 1, 2))
 torch.empty_permuted((2**61, 1, 5), (1, 2, 0))
+torch.range(0, 2**62)
+torch.range(0, 0.9999999999999999)
 torch.histogramdd(A(3, 2), [2, 2**63 - 1])
 A(2, 3).narrow(1, 3, L([1]))
 [torch.log1p(L(complex(a, b))) for a in (0.0, -0.0, inf, -inf) for b in (0.0, -0.0, nan, inf)]
 [torch.log1p(L(complex(nan, b), dtype=torch.complex128)) for b in (0.0, inf, -inf)]
 [torch.reciprocal(L(complex(a, b))) for a in (0.0, -0.0) for b in (0.0, -0.0, nan, inf)]
+[Z._powsum(A(2, 3) - 3, p, dim) for p in (2, 1, 0, 3, 0.5, -1, inf, L(2.0)) for dim in (None, 0, (0, 1), ())]
+[Z._powsum(A(2, 3).to(d), 3, keepdim=True) for d in (torch.half, torch.bfloat16, torch.complex64)]
+Z._powsum(A(2, 3), 2, -1, dtype=torch.float32)
+Z._powsum(I(3))
+Z._powsum(A(3), 1j)
+Z._powsum(A(3), 2, out=A(3))
+Z._powsum(A(3).requires_grad_()).backward()
+torch.ops.aten.linalg__powsum(A(3), 3)
 torch.polygamma(1, L([-1e-30, -1e-10, -0.3], dtype=D))
 torch.polygamma(2, L([-1e-30, -1e-10, -1e-5], dtype=D))
 torch.special.zeta(L(3.0, dtype=D), L([-1e-30, -1e-10, -1e-5], dtype=D))
