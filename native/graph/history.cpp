@@ -151,6 +151,8 @@ void adopt(Tensor* view, Tensor* made) {
 }  // namespace
 
 void move_retained(Tensor* t, Node* from) {
+  // Other hooks stay with the node that made the tensor then; new ones begin a dictionary of their own.
+  if (from && from != t->grad_fn && t->extra) Py_CLEAR(t->extra->hooks);
   if (!(t->flags & Tensor::RETAINS_GRAD) || !from || from == t->grad_fn || !from->extra) return;
   PyObject* list = from->extra->retained;
   for (Py_ssize_t i = list ? PyList_GET_SIZE(list) : 0; i-- > 0;) {

@@ -65,14 +65,25 @@ def total_weight(target, weight, reduction, ignore_index, dtype):
 
 
 def _counting(loss, node):
-    """nll_loss where hooks look on: torch's node keeps what it divides by."""
+    """nll_loss where hooks look on: torch's node keeps what it divides by, and divides by what it is given
+    back."""
+
+    def computed(x, target, weight, reduction, ignore_index, total):
+        return _C.unhooked(loss, x, target, weight, reduction, ignore_index)
+
+    def divided(x, target, weight, reduction, ignore_index, total):
+        if reduction != 1:
+            return _C.unhooked(loss, x, target, weight, reduction, ignore_index)
+        return _C.unhooked(loss, x, target, weight, 2, ignore_index) / total
+
+    computed.__wrapped__ = divided
 
     def record(x, target, weight, reduction, ignore_index):
         total = total_weight(target, weight, reduction, ignore_index, x.dtype)
         kept = {"self": x, "target": target, "weight": weight, "total_weight": total}
         numbers = {"reduction": reduction, "ignore_index": ignore_index}
-        args = x, target, weight, reduction, ignore_index
-        return one_node(loss, args, node, kept | numbers, (x,))
+        args = x, target, weight, reduction, ignore_index, total
+        return one_node(computed, args, node, kept | numbers, (x,))
 
     return record
 

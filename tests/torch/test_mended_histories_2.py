@@ -429,6 +429,39 @@ def cases(torch):
         out = functional.linear(v, v, v[0])
         return err(lambda: c[0].copy_(c)), err(lambda: c[0].copy_(torch.ones(2, 2))), out._version, chain(out)
 
+    @case("the dictionary of hooks of a tensor that is written")
+    def _():
+        told = []
+        for write in (
+            lambda z, v: z.mul_(2),
+            lambda z, v: z.copy_(torch.ones(2, 2)),
+            lambda z, v: z.clamp_(0, 1),
+            lambda z, v: v.mul_(2),
+            lambda z, v: z.detach().mul_(2),
+        ):
+            z = R(2, 2) * 1
+            view, ran = z[0], []
+            z.register_hook(lambda g, ran=ran: ran.append("before"))
+            view.register_hook(lambda g, ran=ran: ran.append("view"))
+            write(z, view)
+            told.append([None if t._backward_hooks is None else len(t._backward_hooks) for t in (z, view)])
+            z.register_hook(lambda g, ran=ran: ran.append("after"))
+            z.sum().backward()
+            told.append((len(z._backward_hooks), ran))
+        return told
+
+    @case("the total weight that hooks give back is divided by")
+    def _():
+        told = []
+        for size, weight in (((4, 3), None), ((2, 3, 5), torch.tensor([1.0, 2.0, 3.0]))):
+            x = R(*size)
+            target = torch.zeros(size[0], *size[2:], dtype=torch.int64)
+            with graph.saved_tensors_hooks(lambda v: v, lambda v: v * 2 if v.shape == () else v):
+                loss = functional.nll_loss(x, target, weight)
+            told += [loss, *torch.autograd.grad(loss, x, retain_graph=True)]
+            told += torch.autograd.grad(loss, x, create_graph=True)
+        return told
+
     return found
 
 
