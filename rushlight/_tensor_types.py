@@ -123,14 +123,16 @@ def type_of(name: Any) -> _C.dtype:
         return name.dtype
     if isinstance(name, bytes):
         name = name.decode()
+    if name is Tensor or name == "torch.Tensor":
+        return _C.get_default_dtype()
     if isinstance(name, type):
         space = "numpy." if name.__module__ == "numpy" else ""
         raise ValueError(f"invalid type: '{space}{name.__name__}'")
     if not isinstance(name, str):
         raise TypeError("dtype must be a type, str, or dtype object")
     short = name.removeprefix("torch.") if name.startswith("torch.") else ""
-    if short in _DTYPES:
-        return _DTYPES[short]
+    if short in _DTYPES or short in ("ComplexFloatTensor", "ComplexDoubleTensor"):
+        return next(dtype for dtype, known in _NAMES.items() if known == short)
     if isinstance(name, str) and short.startswith("cuda."):
         raise RuntimeError("Cannot initialize CUDA without ATen_cuda library.")
     raise ValueError(f"invalid type: {name!r}")

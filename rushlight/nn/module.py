@@ -33,7 +33,6 @@ from rushlight.nn._call import (  # noqa: F401
 )
 from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
-from rushlight.ops._public import _TYPE_NAMES as TYPE_NAMES
 from rushlight.utils import swap_tensors
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
@@ -87,16 +86,6 @@ def typename(value):
     if module in (None, "builtins"):
         return kind.__qualname__
     return f"{module}.{kind.__qualname__}"
-
-
-def _dtype_of(kind):
-    """The dtype, also from ``torch.FloatTensor`` and the like."""
-    if isinstance(kind, rushlight.dtype):
-        return kind
-    for dtype, name in TYPE_NAMES.items():
-        if kind == f"torch.{name}Tensor":
-            return dtype
-    raise ValueError(f"invalid type: '{kind}'")
 
 
 def _check_name(kind, name, got=""):
@@ -614,7 +603,7 @@ class Module(ModuleCall, ModuleState):
         >>> torch.nn.Linear(1, 1).type("torch.DoubleTensor").weight.dtype
         torch.float64
         """
-        return self._apply(lambda t: t.to(_dtype_of(dst_type)))
+        return self._apply(lambda t: t.type(dst_type))
 
     def _cast(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)

@@ -71,6 +71,20 @@ for _saved in ("leaf", "copy", "view", "kept", "taken"):
         )
 
 
+@case("the type Tensor is the one of the default dtype")
+def _(torch):
+    mask = torch.tensor([1, 0]) > 0
+    kinds = [mask.type(kind).dtype for kind in (torch.Tensor, "torch.Tensor", "torch.ComplexDoubleTensor")]
+    layers = [torch.nn.Linear(1, 1).double().type(kind).weight.dtype for kind in (torch.Tensor, torch.HalfTensor)]
+    torch.set_default_dtype(torch.float64)
+    try:
+        kinds.append(mask.type(torch.Tensor).dtype)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    wrong = [err(mask.type, kind) for kind in (torch.nn.Parameter, "Tensor", "torch.float32", int, 3)]
+    return kinds, layers, wrong, err(torch.nn.Linear(1, 1).type, 3)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
