@@ -3,12 +3,18 @@
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from rushlight._type_names import type_name
 
+# A generic base is a question that type checkers at run time ask of a class; torch's Size answers: a tuple.
+if TYPE_CHECKING:
+    _Tuple = tuple[int, ...]
+else:
+    _Tuple = tuple
 
-class Size(tuple[int, ...]):
+
+class Size(_Tuple):
     """The sizes of a tensor's dimensions.
 
     >>> rushlight.ones(2, 3).shape

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import rushlight
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transforms import ComposeTransform, Transform
 from rushlight.distributions.utils import _sum_rightmost
+
+D = TypeVar("D", bound=Distribution)
 
 
 class TransformedDistribution(Distribution):
@@ -139,7 +141,7 @@ class TransformedDistribution(Distribution):
         return sign * (value - 0.5) + 0.5
 
 
-class Independent(Distribution):
+class Independent(Distribution, Generic[D]):
     """A distribution some of whose batch dimensions count as dimensions of the event."""
 
     arg_constraints: ClassVar[dict] = {}

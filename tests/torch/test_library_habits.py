@@ -2,6 +2,7 @@
 
 import array
 import copy
+import warnings
 
 import pytest
 import torch
@@ -75,7 +76,9 @@ for _saved in ("leaf", "copy", "view", "kept", "taken"):
 def _(torch):
     mask = torch.tensor([1, 0]) > 0
     kinds = [mask.type(kind).dtype for kind in (torch.Tensor, "torch.Tensor", "torch.ComplexDoubleTensor")]
-    layers = [torch.nn.Linear(1, 1).double().type(kind).weight.dtype for kind in (torch.Tensor, torch.HalfTensor)]
+    layers = [
+        torch.nn.Linear(1, 1).double().type(kind).weight.dtype for kind in (torch.Tensor, torch.HalfTensor)
+    ]
     torch.set_default_dtype(torch.float64)
     try:
         kinds.append(mask.type(torch.Tensor).dtype)
@@ -83,6 +86,37 @@ def _(torch):
         torch.set_default_dtype(torch.float32)
     wrong = [err(mask.type, kind) for kind in (torch.nn.Parameter, "Tensor", "torch.float32", int, 3)]
     return kinds, layers, wrong, err(torch.nn.Linear(1, 1).type, 3)
+
+
+@case("what type checkers ask of classes at run time")
+def _(torch):
+    data = torch.utils.data
+    named = [torch.distributions.Independent[torch.distributions.Normal], data.StackDataset[tuple]]
+    named += [torch.nn.DataParallel[torch.nn.Linear], data.distributed.DistributedSampler[int]]
+    return (
+        [each.__args__[0].__name__ for each in named],
+        torch.Size.__bases__,
+        hasattr(torch.Size, "__orig_bases__"),
+    )
+
+
+@case("a conversion asked for by the layout is not named by it where it is refused")
+def _(torch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said once
+        x, blocks = torch.ones(4, 2), torch.ones(4, 2).to_sparse_bsr((2, 1))
+    wrong = [(torch.sparse_bsr, (3, 1)), (torch.sparse_bsc, (0, 1)), (torch.sparse_bsr, (2,))]
+    said = [
+        err(lambda each, to, block: each.to_sparse(layout=to, blocksize=block), x, to, b) for to, b in wrong
+    ]
+    said += [err(x.to_sparse_csr().to_sparse_bsr, (3, 1)), err(x.to_sparse_bsc, (3, 1))]
+    csr = x.to_sparse_csr()
+    said += [err(lambda: csr.to_sparse(layout=torch.sparse_bsr, blocksize=(3, 1)))]
+    return (
+        said,
+        err(lambda: x.to_sparse(layout=torch.sparse_csr, dense_dim=1)),
+        err(lambda: blocks.to_sparse_csr()),
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,11 +1,15 @@
 """DataParallel, which torch spreads over devices and here, as in torch without a GPU, is its module."""
 
+from typing import Generic, TypeVar
+
 from rushlight.nn.module import Module
 
 __all__ = ["DataParallel", "data_parallel"]
 
+T = TypeVar("T", bound=Module)
 
-class DataParallel(Module):
+
+class DataParallel(Module, Generic[T]):
     """Calls ``module``, which torch would copy to several devices, each for a part of the batch.
 
     >>> import rushlight as torch

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _T_co = TypeVar("_T_co", covariant=True)
+_T_stack = TypeVar("_T_stack", tuple, dict)
 
 
 class Dataset(Generic[_T_co]):
@@ -65,7 +66,7 @@ class TensorDataset(Dataset[tuple]):
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[_T_stack]):
     """Sample i is the tuple, or with keywords the dict, of the i-th samples of several datasets."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

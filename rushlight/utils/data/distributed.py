@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import rushlight
 from rushlight.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
 
+_T_co = TypeVar("_T_co", covariant=True)
 
-class DistributedSampler(Sampler[int]):
+
+class DistributedSampler(Sampler[_T_co]):
     """Every `num_replicas`-th index from `rank` on, after the same shuffle in all processes."""
 
     def __init__(
@@ -47,7 +49,7 @@ class DistributedSampler(Sampler[int]):
         self.shuffle = shuffle
         self.seed = seed
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[_T_co]:
         size = len(self.dataset)
         if self.shuffle:
             generator = rushlight.Generator().manual_seed(self.seed + self.epoch)
