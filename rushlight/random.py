@@ -47,11 +47,6 @@ def set_rng_state(new_state: _C.Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def thread_safe_generator() -> Generator | None:
-    """The generator of the thread of a DataLoader that calls: None, for workers are processes here."""
-    return None
-
-
 @contextlib.contextmanager
 def fork_rng(
     devices: Iterable[Any] | None = None,
