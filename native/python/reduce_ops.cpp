@@ -153,6 +153,7 @@ void check_not_empty(const Entry& entry, Tensor* x, PyObject* dim, PyObject* err
           error == PyExc_IndexError ? "" : " Specify the reduction dim with the 'dim' argument.");
   }
   if (auto d = empty_dim(entry.name, dim, x)) {
+    if (error == PyExc_IndexError && *d < 0) *d += x->ndim;  // argmax and argmin count it from the front
     failf(PyExc_IndexError, "%s(): Expected reduction dim %lld to have non-zero size.", entry.name, *d);
   }
 }

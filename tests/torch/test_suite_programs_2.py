@@ -292,6 +292,24 @@ def _(torch):
     return torch.serialization._is_torchscript_zip(torch._C.PyTorchFileReader(file))
 
 
+@case("the empty dimension that argmax names, counted from the front")
+def _(torch):
+    sizes = [((0,), -1), ((0, 3), -2), ((3, 0), -1), ((2, 0, 3), 1), ((2, 0, 3), -2)]
+    functions = torch.argmax, torch.argmin, torch.amax
+    return [err(function, torch.ones(size), dim) for function in functions for size, dim in sizes]
+
+
+@case("kl_div warns of its mean where it was asked for by name")
+def _(torch):
+    x, kl_div = torch.ones(2) / 2, torch.nn.functional.kl_div
+    return [
+        kl_div(x, x, reduce=True),
+        kl_div(x, x, size_average=True),
+        kl_div(x, x),
+        torch.nn.KLDivLoss()(x, x),
+    ]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))

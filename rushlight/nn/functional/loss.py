@@ -252,8 +252,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     >>> torch.nn.functional.kl_div(torch.tensor([[0.0]]), torch.tensor([[1.0]]), reduction="batchmean")
     tensor(0.)
     """
+    asked = size_average is None and reduce is None  # by the name that is to mean something else
     reduction = reduction_of(size_average, reduce, reduction)
-    if reduction == "mean":
+    if asked and reduction == "mean":
         warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support "
             "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
