@@ -231,7 +231,7 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
   if (turns_round(s) && (!has_wide_border(s) || depthwise_fits(of.dtype, s))) {
     auto ask = [&](int64_t weights) { return is_finite(of.dtype, w, weights); };
     if (turned_if_finite(s, of.dtype, gx, ask, [&] { turned_gradient(of, s, gx, gy, w, bias); })) return;
-  } else {
+  } else if (!s.depthwise() || is_finite(of.dtype, w, s.out_channels * s.terms())) {  // zeros lie between
     if (of.dtype == DType::f32 && s.work() > TINY &&
         depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
       return;
