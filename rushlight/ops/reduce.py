@@ -264,8 +264,19 @@ def mean(input, dim=_NOT_GIVEN, keepdim=False, *, dtype=None, out=None):
     """
     if dim is _NOT_GIVEN and keepdim is False:
         result = ops.mean(input, dtype)
+        if isinstance(out, Tensor) and not _C.can_cast(result.dtype, out.dtype):
+            raise RuntimeError(
+                "mean.dtype_out(): input types can't be cast to the desired output type "
+                f"{type_name(out.dtype)}"
+            )
     else:
         result = ops.mean_dim(input, None if dim is _NOT_GIVEN else dim, keepdim, dtype)
+        default = _C.get_default_dtype()  # of the quotient, the sum being in the output's dtype
+        if dtype is None and isinstance(out, Tensor) and not _C.can_cast(default, out.dtype):
+            raise RuntimeError(
+                f"result type {type_name(default)} can't be cast to the desired output type "
+                f"{type_name(out.dtype)}"
+            )
     return result if out is None else write_out(out, result, exact="" if dtype is None else SAME_DTYPE)
 
 

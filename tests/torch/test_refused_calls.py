@@ -28,6 +28,10 @@ def stepped(name, **options):
     w.grad = o(2, 2)
     optimizer.step()
     return w.detach()
+def spread_out(number):
+    w = o(4, 1, 3, 3)
+    w[0, 0, 0, 0] = number
+    return F.conv_transpose2d(o(1, 4, 5, 5), w, stride=2, groups=4)[0, 0].tolist()
 def written(weight, f):
     return f(weight), weight
 h, c = o(2, 3), (o(2, 3), o(2, 3))
@@ -386,6 +390,12 @@ F.max_pool1d(A(1, 5), 2, stride=2**40)
 F.max_pool1d(A(1, 5).requires_grad_(), 2, stride=2**40)
 F.max_pool1d(A(1, 5), 2**31)
 F.celu(A(3) - 2, L(True))
+F.celu(A(3) - 2, 0, A(3))
+torch.mean(A(3), out=I(0))
+torch.mean(A(3), dtype=torch.float32, out=o(0).bool())
+torch.mean(A(3, 2), 0, out=I(0))
+[''.join('ni.'[(a == a) + (abs(a) < inf)] for a in row) for row in spread_out(inf)]
+[''.join('ni.'[(a == a) + (abs(a) < inf)] for a in row) for row in spread_out(nan)]
 F.fractional_max_pool2d(A(1, 1, 6, 6), 2, (2**63 - 1, 2))
 F.fractional_max_pool2d(A(1, 1, 6, 6), 2, (2, -(2**62)))
 F.fractional_max_pool3d(A(1, 1, 6, 6, 6), (2, 2**62, 2), 2)

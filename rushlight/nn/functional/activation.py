@@ -227,6 +227,7 @@ def celu(input, alpha=1.0, inplace=False):
     tensor([-0.7869,  1.0000])
     """
     require_tensor("celu", input)
+    inplace = bool(inplace)
     refuse_complex(alpha, input, kind="double")
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
