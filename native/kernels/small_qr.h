@@ -14,10 +14,6 @@ namespace rl {
 
 constexpr int SMALL_QR = 32;  // rows and columns up to which these loops are faster
 
-// Reflectors are made in double, whose range holds the squares of floats.
-template <class T>
-using wide_t = std::conditional_t<is_complex_v<T>, std::complex<double>, double>;
-
 template <class T>
 inline T conjugated(T x) {
   if constexpr (is_complex_v<T>) return std::conj(x);
@@ -63,27 +59,29 @@ inline double safe_norm(int n, const T* x) {
 }
 
 // Turns the column x of n elements into (beta, v[1...]): H = 1 - tau v v^H with v[0] = 1 makes beta of it.
+// Rounded where LAPACK rounds: what is left of a matrix of lower rank, which is rounding alone, is then
+// alike.
 template <class T>
 T make_reflector(int n, T* x) {
   using R = real_t<T>;
-  double rest = safe_norm(n - 1, x + 1);
-  wide_t<T> alpha(x[0]);
+  R rest = R(safe_norm(n - 1, x + 1));
+  const T alpha = x[0];
   if (rest == 0 && std::imag(alpha) == 0) return T(0);
-  double re = std::real(alpha), length = std::hypot(std::hypot(re, double(std::imag(alpha))), rest);
-  constexpr double TINY = std::numeric_limits<double>::min() / std::numeric_limits<double>::epsilon();
-  if constexpr (std::is_same_v<R, double>) {
-    if (length < TINY) {  // denormal numbers: scaled up, their reflector is as exact as any other
-      for (int i = 0; i < n; i++) x[i] *= 1 / TINY;
-      T tau = make_reflector(n, x);
-      x[0] *= TINY;
-      return tau;
-    }
+  constexpr R TINY = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
+  double whole = double(std::real(alpha));
+  if constexpr (is_complex_v<T>) whole = std::hypot(whole, double(std::imag(alpha)));
+  R length = R(std::hypot(whole, double(rest)));
+  if (length < TINY) {  // denormal numbers: scaled up, their reflector is as exact as any other
+    for (int i = 0; i < n; i++) x[i] *= 1 / TINY;
+    T tau = make_reflector(n, x);
+    x[0] *= TINY;
+    return tau;
   }
-  double beta = std::signbit(re) ? length : -length;
-  wide_t<T> difference = alpha - beta, inverse = 1.0 / difference;
-  for (int i = 1; i < n; i++) x[i] = T(wide_t<T>(x[i]) * inverse);
-  x[0] = T(R(beta));
-  return T(-difference / beta);
+  R beta = std::signbit(std::real(alpha)) ? length : -length;
+  T inverse = T(1) / (alpha - beta);
+  for (int i = 1; i < n; i++) x[i] *= inverse;
+  x[0] = T(beta);
+  return (T(beta) - alpha) / beta;
 }
 
 // y -= factor (v^H y) v with v[0] = 1

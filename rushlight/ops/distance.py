@@ -110,6 +110,12 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if x1.dim() == x2.dim() == 2 and x1.dtype == x2.dtype and x1.dtype in (_C.float32, _C.float64):
+        (rows, width), (others, columns) = x1.shape, x2.shape
+        few = 0 < rows <= _MANY_ROWS and 0 < others <= _MANY_ROWS
+        if few and width == columns > 0 and p.__class__ is float and p >= 0 and _MODES[compute_mode] != 1:
+            x1, x2 = x1.reshape(1, rows, width), x2.reshape(1, others, width)
+            return ops.cdist(x1, x2, p).reshape(rows, others)
     for name, x in (("X1", x1), ("X2", x2)):
         if x.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
@@ -133,11 +139,13 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     rows, others = x1.size(-2), x2.size(-2)
     if by_product and x1.dim() == x2.dim() == 2:
         return _euclid(x1, x2).view(rows, others)
-    try:
-        batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
-    except RuntimeError:  # in the words of an operation on such batches
-        a, b = (x.new_empty(()).expand(x.shape[:-2]) for x in (x1, x2))
-        batch = (a + b).shape
+    batch = x1.shape[:-2]
+    if batch != x2.shape[:-2]:
+        try:
+            batch = FUNCTIONS["broadcast_shapes"](batch, x2.shape[:-2])
+        except RuntimeError:  # in the words of an operation on such batches
+            a, b = (x.new_empty(()).expand(x.shape[:-2]) for x in (x1, x2))
+            batch = (a + b).shape
     if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
         x1, x2 = (once(x, "_cdist_backward", x) for x in (x1, x2))
         return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sum(-1)

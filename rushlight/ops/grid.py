@@ -209,10 +209,13 @@ def _composed_terms(grid, sizes, mode, padding_mode, align_corners):
     return ops.stack(weights, 1), ops.stack(index, 1)
 
 
+def _sizes(input, grid):
+    return f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+
+
 def _check(input, grid, mode, dims):
     check_tensor(input, "grid_sampler", "input", 1)
     check_tensor(grid, "grid_sampler", "grid", 2)
-    sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.device != grid.device:
         raise RuntimeError(
             "grid_sampler(): expected input and grid to be on same device, but input is on "
@@ -221,26 +224,27 @@ def _check(input, grid, mode, dims):
         )
     if not input.ndim or not grid.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    if input.shape[0] != grid.shape[0]:
+    shape, points = input.shape, grid.shape
+    if shape[0] != points[0]:
         raise RuntimeError(
-            f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}"
+            "grid_sampler(): expected grid and input to have same batch size, but got "
+            f"{_sizes(input, grid)}"
         )
-    if grid.shape[-1] != input.ndim - 2:
+    if points[-1] != input.ndim - 2:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid "
             f"with sizes {list(grid.shape)}"
         )
-    for d in range(2, input.ndim):
-        if input.shape[d] == 0:
-            raise RuntimeError(
-                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                f"{list(input.shape)} with dimension {d} being empty"
-            )
+    if 0 in shape[2:]:
+        raise RuntimeError(
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            f"{list(shape)} with dimension {shape.index(0, 2)} being empty"
+        )
     dims = dims or (2 if input.ndim == 4 else 3)
     if input.ndim != dims + 2 or input.ndim != grid.ndim:
         raise RuntimeError(
             f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but got "
-            f"{sizes}"
+            f"{_sizes(input, grid)}"
         )
     if mode == BICUBIC and input.ndim == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")

@@ -267,7 +267,7 @@ def _avg_pool(
     else:
         given = stride = numbers(name, "stride", stride, dims, omitted=True)
     padding = numbers(name, "padding", padding, dims)
-    if any(not -(2**31) <= n < 2**31 for n in (*kernel, *stride, *padding)):
+    if min(*kernel, *stride, *padding) < -(2**31) or max(*kernel, *stride, *padding) >= 2**31:
         raise RuntimeError("value cannot be converted to type int without overflow")
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")

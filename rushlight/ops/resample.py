@@ -74,8 +74,9 @@ def pad(input, pad, mode="constant", value=None):
         raise TypeError(f"pad(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     if not isinstance(pad, (tuple, list)):
         raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {class_name(pad)}")
-    for position, n in enumerate(pad):
+    for n in pad:
         if n.__class__ is not int and not hasattr(n, "__index__"):
+            position = next(i for i, other in enumerate(pad) if other is n)
             raise TypeError(
                 f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
                 f"{class_name(n)} at pos {position}"
@@ -109,6 +110,14 @@ def pad(input, pad, mode="constant", value=None):
 
 
 def _pad(mode, dims, input, pad):
+    if dims == 2 and mode != "circular":
+        # An image that is longer than what is put around it: nothing to complain of, and most often so.
+        (left, right, above, below), height, width = pad, input.size(-2), input.size(-1)
+        wide = 0 <= left < width < 2**60 and 0 <= right < width
+        if wide and 0 <= above < height < 2**60 and 0 <= below < height and input.size(-3):
+            primitive = ops.reflection_pad2d if mode == "reflect" else ops.replication_pad2d
+            size = height + above + below, width + left + right
+            return primitive(input, size, (mode, (above, left)), False)
     shape, n = input.shape, input.ndim
     left, right = pad[-2::-2], pad[::-2]
     size = tuple(shape[n - dims + d] + left[d] + right[d] for d in range(dims))
