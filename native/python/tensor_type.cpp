@@ -260,7 +260,6 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
             value ? Py_TYPE(value)->tp_name : "nothing");
     }
     warn_of_no_gradient(t);  // torch looks whether there is one
-    if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be set on leaf tensors.");
     Tensor* grad = t->extra ? t->extra->grad : nullptr;
     if (grad && value != Py_None && grad->dtype != dtype_from(value)) {
       failf(
@@ -270,6 +269,7 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
           "existing gradient's dtype.",
           dtype_class_name(dtype_from(value)), dtype_cpp_name(grad->dtype));
     }
+    if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be set on leaf tensors.");
     extra_of(t)->grad_dtype = value == Py_None ? ANY_DTYPE : uint8_t(1 + uint8_t(dtype_from(value)));
     // The engine casts to what the accumulator asks for.
     if (t->extra->accumulator) t->extra->accumulator->outputs[0].dtype = gradient_dtype(t);

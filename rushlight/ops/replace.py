@@ -11,11 +11,18 @@ _in_place = _C.in_place
 
 
 def _same_strides(values, input):
-    """A copy with the strides of `input`, gaps included; in row-major order if elements share memory."""
+    """A copy with the strides and the offset of `input`, gaps included; in row-major order if elements share
+    memory."""
     shares = any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape))
     if shares or _C.dispatches(input):  # a wrapper's class knows how it lies
         return ops.clone(values)
-    whole = _C.empty_strided(tuple(input.shape), input.stride(), input.dtype, input.device)
+    size, offset = tuple(input.shape), input.storage_offset()
+    if offset and values.numel():  # in memory of its own, where strides and offsets mean the same
+        reach = offset + 1 + sum((n - 1) * stride for n, stride in zip(size, input.stride()))
+        memory = _C.empty_strided((reach,), (1,), input.dtype, input.device)
+        whole = _C.forget_base(memory.as_strided(size, input.stride(), offset))
+    else:
+        whole = _C.empty_strided(size, input.stride(), input.dtype, input.device)
     with uncounted(whole):
         return _in_place(ops.copy, whole, values)
 

@@ -462,6 +462,30 @@ def cases(torch):
             told += torch.autograd.grad(loss, x, create_graph=True)
         return told
 
+    @case("parts replaced in what does not begin where its memory does")
+    def _():
+        told = []
+        whole = torch.arange(24.0).reshape(4, 6)
+        for part in (whole[2:], whole[1:, ::2], whole.t()[1:]):
+            made = [
+                torch.as_strided_scatter(part, -torch.ones(2, 2), (2, 2), (3, 1), offset)
+                for offset in (None, 0, 3)
+            ]
+            made += [
+                torch.slice_scatter(part, -part[:1], 0, 1, 2),
+                torch.select_scatter(part, -part[0], 0, 0),
+            ]
+            told += [(t, t.stride(), t.storage_offset(), t._version, t._base is None) for t in made]
+        return told
+
+    @case("the dtype of the gradient of what is no leaf")
+    def _():
+        e = R(2) * 1
+        e.retain_grad()
+        e.sum().backward()
+        other = R(2) * 1
+        return [err(lambda t=t: setattr(t, "grad_dtype", torch.float64)) for t in (e, other)]
+
     return found
 
 
