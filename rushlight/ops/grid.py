@@ -227,8 +227,7 @@ def _check(input, grid, mode, dims):
     shape, points = input.shape, grid.shape
     if shape[0] != points[0]:
         raise RuntimeError(
-            "grid_sampler(): expected grid and input to have same batch size, but got "
-            f"{_sizes(input, grid)}"
+            f"grid_sampler(): expected grid and input to have same batch size, but got {_sizes(input, grid)}"
         )
     if points[-1] != input.ndim - 2:
         raise RuntimeError(
