@@ -21,16 +21,16 @@ def set_storage(
             "Trying to use forward AD with set_ that does not support it because it has not been implemented "
             "yet."
         )
+    if isinstance(source, _C.Tensor) and source.dtype != tensor.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type "
+            f"{C_NAMES[tensor.dtype]}"
+        )
     _C.check_inplace(tensor)
     operands = (tensor,) if source is None else (tensor, source)
     if source is None:
         source, size = rushlight.empty(0, dtype=tensor.dtype, device=tensor.device), (0,)
     if isinstance(source, _C.Tensor):
-        if source.dtype != tensor.dtype:
-            raise RuntimeError(
-                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type "
-                f"{C_NAMES[tensor.dtype]}"
-            )
         if size is None:
             offset, size, stride = source.storage_offset(), source.shape, source.stride()
         memory = source

@@ -629,6 +629,14 @@ bool by_columns(const Tensor* b) {
          b->stride(b->ndim - 1) >= b->size(b->ndim - 2) && !is_complex(b->dtype);
 }
 
+// Whether torch multiplies the columns of b by the matrix a, which requires grad, and lays the result out in
+// rows by a copy: its node is that of the copy. One row or column needs none.
+bool turns_result(const Tensor* a, const Tensor* b) {
+  if (a->ndim < 2 || b->ndim < 3 || !a->requires_grad() || !b->numel) return false;
+  if (a->ndim > 2 && !(a->ndim == 3 && b->ndim == 3 && a->size(0) == 1 && b->size(0) != 1)) return false;
+  return a->size(a->ndim - 2) > 1 && b->size(b->ndim - 1) > 1;
+}
+
 }  // namespace
 
 PyObject* matmul(Tensor* a, Tensor* b) {
@@ -637,8 +645,15 @@ PyObject* matmul(Tensor* a, Tensor* b) {
   if (a->ndim > 2 || b->ndim > 2 || !a->ndim || !b->ndim) {
     TensorRef rows = a->ndim > 2 && b->ndim && b->ndim <= 2 ? in_rows(a, b) : share(a);
     args[0] = rows->object();
-    return call(a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd,
-                args);
+    uint64_t since = next_node_number();
+    Ref<PyObject> result = checked(call(
+        a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd, args));
+    if (recording() && turns_result(a, b) && is_tensor(result.get())) {
+      Node* node = as_tensor(result.get())->grad_fn;
+      bool own = node && (node->op == products.matmul_nd || node->op == products.matmul_nd_t);
+      if (own) name_nodes(result.get(), "CloneBackward0", since, nullptr);
+    }
+    return result.release();
   }
   if (a->ndim == 2) return call(*products.mv, args);
   return call(b->ndim == 2 ? *products.vecmat : *products.dot, args);

@@ -478,6 +478,13 @@ def cases(torch):
             told += [(t, t.stride(), t.storage_offset(), t._version, t._base is None) for t in made]
         return told
 
+    @case("memory of another dtype")
+    def _():
+        with torch.inference_mode():
+            made_there = torch.ones(2)
+        kinds = (R(2), R(2) * 1, made_there)
+        return [err(lambda t=t: t.set_(torch.ones(2, dtype=torch.complex64))) for t in kinds]
+
     @case("the dtype of the gradient of what is no leaf")
     def _():
         e = R(2) * 1

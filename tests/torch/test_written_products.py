@@ -122,3 +122,22 @@ def test_a_mask_of_booleans_may_be_written():
         return [number for x in (q, k, v) for number in x.grad.flatten().tolist()]
 
     assert gradients(rushlight) == pytest.approx(gradients(torch), abs=1e-5)
+
+
+def test_products_are_named_and_lie_in_memory_as_torchs():
+    found = []
+    for dims in itertools.product(BATCHES, BATCHES):
+        left, right = sizes(dims[0], (4, 3)), sizes(dims[1], (3, 2))
+        for size_a, size_b, wanted in itertools.product(
+            left, right, [(True, True), (True, False), (False, True)]
+        ):
+            seen = []
+            for library in (rushlight, torch):
+                a, b = (
+                    library.ones(s, requires_grad=w) for s, w in zip((size_a, size_b), wanted, strict=True)
+                )
+                out = a @ b
+                seen.append((out.grad_fn.name(), out.stride(), out._version, out._base is None))
+            if seen[0] != seen[1]:
+                found.append((size_a, size_b, wanted, seen))
+    assert not found
