@@ -84,7 +84,7 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
     return;
   }
   // Rows of elements into rows of self: gather's backward, scatter of the last dimension.
-  if (walk.ndim <= 2 && walk.operands == 3 && src_step == 1 && self_step == 0 && walk.step(2) == 1) {
+  if (walk.ndim <= 2 && walk.operands == 3 && self_step == 0 && walk.step(2) == 1) {
     const bool flat = walk.ndim == 1;
     const int64_t rows = flat ? 1 : walk.sizes[0], n = walk.sizes[walk.ndim - 1];
     const int64_t size = indexed->size, stride = indexed->stride * N;
@@ -92,10 +92,11 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
       char* to = self + (flat ? 0 : r * walk.strides[0][1] * N);
       const char* from = src + (flat ? 0 : r * walk.strides[0][0] * N);
       const int64_t* index = indexed->data + (flat ? 0 : r * walk.strides[0][2]);
-      if (stride == N) {
+      if (stride == N && src_step == 1) {
         for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * N, from + i * N);
       } else {
-        for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * stride, from + i * N);
+        for (int64_t i = 0; i < n; i++)
+          one(to + wrap_index(index[i], size) * stride, from + i * src_step * N);
       }
     }
     return;

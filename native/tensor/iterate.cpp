@@ -185,7 +185,8 @@ void run_tiles(Loop loop, const Plan& plan, const Operands& o, const Tiles& t, i
 // Note [short rows]
 // A row of thirty elements of which one operand is broadcast costs more around the loop than in it. Several
 // such rows of a result that is contiguous are computed at once: operands that are not are gathered first.
-// kron of 30 x 30 and 30 x 30 matrices in 0.3 instead of 1.1 ms.
+// kron of 30 x 30 and 30 x 30 matrices in 0.3 instead of 1.1 ms, and in half of that where a buffer serves
+// strip after strip.
 constexpr int64_t SHORT_ROW = 128;  // elements
 struct Strips {
   int64_t rows = 0;  // computed at once, along dimension 1; 0: row by row
