@@ -361,7 +361,8 @@ def __dir__():
     from rushlight.storage import LEGACY
 
     absent = [*TOP_LEVEL.split(), *(name for name in MODULES if "." not in name)]
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, *FUNCTIONS, *LEGACY, *absent, "Storage", "torch"})
+    others = ["DispatchKey", "Storage", "torch"]
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, *FUNCTIONS, *LEGACY, *absent, *others})
 
 
 def _public_names():

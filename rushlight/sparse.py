@@ -11,7 +11,7 @@ from rushlight._absent import absent_class
 from rushlight._tensor_types import _DTYPES, tensortype
 from rushlight._warn import warn_once
 from rushlight.autograd._sparse_check import as_sparse_gradcheck as as_sparse_gradcheck
-from rushlight.ops._public import type_name, wrap_dim
+from rushlight.ops._public import _TYPE_NAMES, type_name, wrap_dim
 from rushlight.ops.sparse import invariants, layout_name
 
 _ops = _C.ops
@@ -241,6 +241,36 @@ def _deprecated(form: str, other: str) -> None:
     )
 
 
+def _is_size(args: tuple) -> bool:
+    return all(isinstance(arg, int) for arg in args) or isinstance(args[0], rushlight.Size)
+
+
+def new(dtype: Any, args: tuple) -> Tensor:
+    """The older way to make a sparse tensor: of its size, or of indices, values and perhaps its size."""
+    if not args or _is_size(args):
+        size = args[0] if args and not isinstance(args[0], int) else args or (0,)
+        return rushlight.sparse_coo_tensor(size=tuple(size), dtype=dtype)
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        raise TypeError(
+            "SparseTensor.new(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or "
+            "construct a strided tensor and convert it to sparse via to_sparse."
+        )
+    if len(args) > 3:
+        raise TypeError(f"new() takes 3 positional arguments but {len(args)} were given")
+    if len(args) < 2 or not all(isinstance(arg, Tensor) for arg in args[:2]) or isinstance(args[-1], int):
+        given = ", ".join(type(arg).__name__ for arg in args)
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+            " * (*, torch.device device = None)\n * (tuple of ints size, *, torch.device device = None)\n"
+            " * (Tensor indices, Tensor values, *, torch.device device = None)\n"
+            " * (Tensor indices, Tensor values, tuple of ints size, *, torch.device device = None)"
+        )
+    if args[0].dtype != rushlight.int64:
+        found = f"expected scalar type Long but found {_TYPE_NAMES[args[0].dtype]}"
+        raise RuntimeError("indices must be an int64 tensor" if len(args) == 3 else found)
+    return rushlight.sparse_coo_tensor(*args)
+
+
 class _SparseType(tensortype):
     """The type of torch.sparse.FloatTensor and its kin: calling one makes a sparse tensor."""
 
@@ -248,22 +278,13 @@ class _SparseType(tensortype):
     layout = rushlight.sparse_coo
 
     def __call__(cls, *args: Any, device: Any = None, **unknown: Any) -> Tensor:
-        if not args or all(isinstance(arg, int) for arg in args) or type(args[0]).__name__ == "Size":
-            size = args[0] if args and not isinstance(args[0], int) else args or (0,)
-            _deprecated("shape, *, device=", "shape, dtype=, device=") if args else _deprecated(
-                "", "(0,), dtype="
-            )
-            return rushlight.sparse_coo_tensor(size=tuple(size), dtype=cls.dtype)
-        if len(args) not in (2, 3) or not all(isinstance(arg, Tensor) for arg in args[:2]):
-            given = ", ".join(type(arg).__name__ for arg in args)
-            raise TypeError(
-                f"new() received an invalid combination of arguments - got ({given}), but expected one of:\n"
-                " * (*, torch.device device = None)\n * (tuple of ints size, *, torch.device device = None)\n"
-                " * (Tensor indices, Tensor values, *, torch.device device = None)"
-            )
-        parts = "indices, values" + (", shape" if len(args) == 3 else "")
-        _deprecated(f"{parts}, *, device=", f"{parts}, dtype=, device=")
-        return rushlight.sparse_coo_tensor(*args)
+        made = new(cls.dtype, args)
+        if not args:
+            _deprecated("", "(0,), dtype=")
+        else:
+            parts = "shape" if _is_size(args) else "indices, values" + (", shape" if len(args) == 3 else "")
+            _deprecated(f"{parts}, *, device=", f"{parts}, dtype=, device=")
+        return made
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_sparse

@@ -137,7 +137,7 @@ class CompressedTensor(Indexed):
     transpose_ = t_ = swapaxes_ = swapdims_ = refusing(
         RuntimeError, "torch.transpose_: in-place transposition is not supported for {kind} layout"
     )
-    new_tensor = refusing(RuntimeError, "Cannot map DispatchKey SparseCsrCPU to a unique layout.")
+    new = new_tensor = refusing(RuntimeError, "Cannot map DispatchKey SparseCsrCPU to a unique layout.")
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:  # type: ignore[override]
         if dtype is None:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from rushlight import _C
 from rushlight._indexed import Indexed, without
+from rushlight._size import Size
 from rushlight._unstored import refusing
 from rushlight.ops import create
 
@@ -88,8 +89,15 @@ class SparseTensor(Indexed):
     def t_(self) -> Any:
         return self.transpose_(0, 1) if self.dim() == 2 else self
 
-    def new(self, *size: Any, device: Any = None) -> Any:  # type: ignore[override]
-        return self.new_empty(*(size or (0,)), device=device)
+    def new(self, *args: Any, device: Any = None, **named: Any) -> Any:
+        from rushlight.sparse import new
+
+        if "size" in named:
+            named["size"] = Size(named["size"])
+        args += tuple(named.pop(name) for name in ("indices", "values", "size") if name in named)
+        if named:
+            raise TypeError(f"new() got an unexpected keyword argument {next(iter(named))!r}")
+        return new(self.dtype, args)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:  # type: ignore[override]
         if dtype is None:

@@ -119,6 +119,24 @@ def _(torch):
     )
 
 
+@case("a sparse gradient makes another one of indices and values")
+def _(torch):
+    table = torch.nn.Embedding(4, 2, sparse=True)
+    table(torch.tensor([1, 3, 1])).sum().backward()
+    grad = table.weight.grad.coalesce()
+    indices, values = grad._indices(), grad._values().pow(2).requires_grad_()
+    given = [(indices, values, grad.size()), (indices, values.double()), (2, 3), (), (grad.size(),)]
+    made = [grad.new(*each) for each in given] + [
+        grad.new(size=(2, 1)),
+        grad.new(indices=indices, values=values),
+    ]
+    wrong = [(values,), ([2, 2],), (indices, values, 2), (indices, values, 2, 2), (indices.int(), values)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said once
+        square = torch.ones(2, 2).to_sparse_csr()
+    return made, [err(grad.new, *each).split(" - ")[0] for each in wrong], err(square.new, 2, 2)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
