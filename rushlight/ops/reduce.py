@@ -569,6 +569,13 @@ def _freedom(name, dim, unbiased, correction):
     return dim, correction
 
 
+def _write_spread(out, result, input):
+    """Torch computes it in the dtype of `out`: there is no kernel for complex ones beside a real input."""
+    if isinstance(out, Tensor) and out.is_complex() and not input.is_complex() and input.numel():
+        raise NotImplementedError(f"\"std_cpu\" not implemented for '{type_name(out.dtype)}'")
+    return write_out(out, result)
+
+
 @public
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The variance: the mean squared deviation, with `count - correction` (1 unless given) as the divisor.
@@ -578,7 +585,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     """
     dim, correction = _freedom("var", dim, unbiased, correction)
     result = ops.var(input, dim, correction, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else _write_spread(out, result, input)
 
 
 @public
@@ -590,7 +597,7 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     """
     dim, correction = _freedom("std", dim, unbiased, correction)
     result = ops.std(input, dim, correction, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else _write_spread(out, result, input)
 
 
 @function
