@@ -58,6 +58,8 @@ index_copy index_copy.default x dim index source
 index_reduce index_reduce.default x dim index source reduce * include_self=True
 leaky_relu leaky_relu.default x s=0.01
 leaky_relu_written leaky_relu.default x s=0.01
+hardshrink hardshrink.default x s=0.5
+hardshrink_backward hardshrink_backward.default a b s
 hardtanh hardtanh.default x s t
 hardtanh_backward hardtanh_backward.default a b s t
 lerp lerp.Tensor a b c
@@ -88,6 +90,8 @@ scatter_value scatter.value x dim index value
 select select.int x dim index
 softplus softplus.default x s=1 t=20
 softplus_backward softplus_backward.default a b s t
+softshrink softshrink.default x s=0.5
+softshrink_backward softshrink_backward.default a b s
 sort sort.default x dim=-1 descending=False
 squeeze_dim squeeze.dim x dim
 squeeze_dims squeeze.dims x dim[]

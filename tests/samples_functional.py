@@ -42,7 +42,7 @@ activation("celu", {"alpha": 0.5}, avoid=(0.0,))
 activation(
     "leaky_relu", {"negative_slope": 0.2}, avoid=(0.0,), covers=("leaky_relu_backward", "leaky_relu_written")
 )
-activation("rrelu", {"lower": 0.1, "upper": 0.1, "training": False}, avoid=(0.0,))
+activation("rrelu", {"lower": 0.1, "upper": 0.1, "training": False}, avoid=(0.0,), covers=("straight",))
 functional(
     "prelu",
     [call(x(2, 3, avoid=(0.0,)), x(3)), call(x(2, 3, avoid=(0.0,)), x(1)), call(x(4, avoid=(0.0,)), x(1))],
@@ -54,8 +54,8 @@ activation(
 )
 activation("softsign", avoid=(0.0,), dtypes="fci")
 activation("tanhshrink", dtypes="fci")
-activation("hardshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1), covers=("straight",))
-activation("softshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1))
+for _name in ("hardshrink", "softshrink"):
+    activation(_name, {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1), covers=(f"{_name}_backward",))
 activation("hardsigmoid", avoid=(-3, 3))
 activation("hardswish", avoid=(-3, 3), covers=("hardswish_backward",))
 activation("sigmoid", dtypes="fcib", grad="fc")

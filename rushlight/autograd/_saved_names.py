@@ -285,13 +285,16 @@ NAMES: dict[str, dict[str, Any]] = {
         **_BACKWARD, "approximate": lambda node: "tanh" if "tanh" in node._primitive.__name__ else "none"
     },
     "HardswishBackwardBackward0": _BACKWARD,
+    "HardshrinkBackwardBackward0": {**_BACKWARD, "lambd": "s"},
     "HardtanhBackwardBackward0": {**_BACKWARD, "min_val": "s", "max_val": "t"},
     "LeakyReluBackwardBackward0": {**_BACKWARD, "negative_slope": "s"},
     "SigmoidBackwardBackward0": _BACKWARD,
+    "SoftshrinkBackwardBackward0": {**_BACKWARD, "lambd": "s"},
     "SoftplusBackwardBackward0": {**_BACKWARD, "beta": "s", "threshold": "t"},
     "TanhBackwardBackward0": _BACKWARD,
     "ThresholdBackwardBackward0": {**_BACKWARD, "threshold": "s"},
     "EluBackward1": _ELU,
+    "HardshrinkBackward0": {"lambd": "s"},
     "HardtanhBackward0": {"min_val": "s", "max_val": "t"},
     "LeakyReluBackward1": {"negative_slope": "s"},
     "EmbeddingBackward0": {
@@ -362,6 +365,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "TriangularSolveBackward0": {"self": "b"},
     "SqueezeBackward1": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else -2},
     "SqueezeBackward4": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else 0},
+    "SoftshrinkBackward0": {"lambd": "s"},
     "SoftplusBackward0": {"beta": "s", "threshold": "t"},
     "SplitBackward0": {"split_size": lambda node: _output_size(node, 0, _value(node, "dim"))},
     "SplitWithSizesBackward0": {

@@ -404,7 +404,6 @@ COMPOSED: dict[str, Any] = {
     "divide_": _div,
     "expand_copy": "ExpandBackward0_copy",
     "glu": _keeping("GluBackward0", "dim", itself=True, dim=-1),
-    "hardshrink": _keeping("HardshrinkBackward0", "lambd", itself=True, lambd=0.5),
     "huber_loss": saving(
         "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,
@@ -459,7 +458,6 @@ COMPOSED: dict[str, Any] = {
     "soft_margin_loss": saving(
         "SoftMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
     ),
-    "softshrink": _keeping("SoftshrinkBackward0", "lambd", itself=True, lambd=0.5),
     "sort": _sort,
     "split_with_sizes_copy": _keeping(
         "SplitWithSizesBackward0_copy", "split_sizes", "dim", split_sizes=(), dim=0

@@ -341,6 +341,20 @@ derivative(
     b=lambda g: _zeros(g),
     shows="s t",
 )
+derivative("hardshrink", x=lambda g, x, s: ops.hardshrink_backward(g, x, s))
+derivative(
+    "hardshrink_backward",
+    a=lambda g, b, s: ops.hardshrink_backward(g, b, s),
+    b=lambda g: _zeros(g),
+    shows="s",
+)
+derivative("softshrink", x=lambda g, x, s: ops.softshrink_backward(g, x, s))
+derivative(
+    "softshrink_backward",
+    a=lambda g, b, s: ops.softshrink_backward(g, b, s),
+    b=lambda g: _zeros(g),
+    shows="s",
+)
 derivative("softplus", x=lambda g, x, s, t: ops.softplus_backward(g, x, s, t))
 derivative(
     "softplus_backward",

@@ -109,6 +109,12 @@ constexpr FamilyEntry entries[] = {
                : x != x ? x
                : b != b ? b
                         : a),
+    // 0 up to a; beyond, x or x moved towards 0 (in there -0 and NaN stay)
+    UNARY_WITH_ROUNDED(1, hardshrink, FLOATING, none, same, x >= -a && x <= a ? decltype(x){} : x),
+    UNARY_WITH(1, softshrink, FLOATING, none, same,
+               x > a    ? x - a
+               : x < -a ? x + a
+                        : x * 0),
     // a is beta, b the threshold from which on it is the identity
     UNARY_WITH(2, softplus, FLOATING, none, same, x* a > b ? x : softplus(x * a) / a),
     // a is where the square ends
@@ -132,6 +138,8 @@ constexpr FamilyEntry entries[] = {
     // y is the result
     BINARY_WITH(3, elu_written_backward, FLOATING, none, same, y <= 0 ? x * c * (y + a) : x * b),
     BINARY_WITH(2, hardtanh_backward, FLOATING, none, same, y <= a || y >= b ? decltype(x){} : x),
+    BINARY_WITH_ROUNDED(1, hardshrink_backward, FLOATING, none, same, y >= -a && y <= a ? decltype(x){} : x),
+    BINARY_WITH_ROUNDED(1, softshrink_backward, FLOATING, none, same, y >= -a && y <= a ? decltype(x){} : x),
     BINARY_WITH(2, softplus_backward, FLOATING, none, same, softplus_backward(x, y, a, b)),
     BINARY_WITH(1, smooth_absolute_backward, FLOATING, none, same, smooth_absolute_backward(x, y, a)),
 };

@@ -433,7 +433,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
     require_floating("hardshrink", "hardshrink_cpu", input)
     lambd = number("hardshrink", "T input,N lambd", input, lambd)
     require_representable(input, lambd)
-    result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, _straight(input))
+    result = ops.hardshrink(input, lambd)
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
@@ -453,10 +453,7 @@ def softshrink(input, lambd=0.5, *, out=None):
             f"lambda must be in range [0, {largest:g}] for input dtype {type_name(input.dtype)}, "
             f"but found {lambd:g}"
         )
-    lambd = float(lambd)
-    hidden = (input >= -lambd) & (input <= lambd)
-    above, input = input > lambd, _straight(input)
-    result = rushlight.where(hidden, 0.0, rushlight.where(above, input - lambd, input + lambd))
+    result = ops.softshrink(input, float(lambd))
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
