@@ -40,26 +40,14 @@ void convert_contiguous(char* const* data, int64_t n, const void*) {
   }
   // Nor floats to integers: what fits into 32 bits is converted by vectors.
   if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && is_floating_v<From> &&
-                !std::is_same_v<From, double>) {
-    typedef To Narrow __attribute__((vector_size(F32_LANES * sizeof(To))));
-    for (; n >= F32_LANES; n -= F32_LANES, to += F32_LANES, from += F32_LANES) {
-      f32v x = load(from);
+                !(std::is_same_v<From, double> && sizeof(To) == 8)) {
+    constexpr int LANES = lanes_v<From>;
+    typedef int32_t Words __attribute__((vector_size(LANES * 4)));
+    typedef To Narrow __attribute__((vector_size(LANES * sizeof(To))));
+    for (; n >= LANES; n -= LANES, to += LANES, from += LANES) {
+      auto x = load(from);
       if (!all(magnitude(x) < 0x1p31f)) {
-        for (int i = 0; i < F32_LANES; i++) to[i] = convert<To>(from[i]);
-        continue;
-      }
-      Narrow y = __builtin_convertvector(__builtin_convertvector(x, i32v), Narrow);
-      std::memcpy(to, &y, sizeof y);
-    }
-  }
-  if constexpr (std::is_integral_v<To> && sizeof(To) <= 4 && !std::is_same_v<To, bool> &&
-                std::is_same_v<From, double>) {
-    typedef int32_t Words __attribute__((vector_size(F64_LANES * 4)));
-    typedef To Narrow __attribute__((vector_size(F64_LANES * sizeof(To))));
-    for (; n >= F64_LANES; n -= F64_LANES, to += F64_LANES, from += F64_LANES) {
-      f64v x = load(from);
-      if (!all(magnitude(x) < 0x1p31)) {
-        for (int i = 0; i < F64_LANES; i++) to[i] = convert<To>(from[i]);
+        for (int i = 0; i < LANES; i++) to[i] = convert<To>(from[i]);
         continue;
       }
       Narrow y = __builtin_convertvector(__builtin_convertvector(x, Words), Narrow);
