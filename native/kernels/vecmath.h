@@ -12,8 +12,9 @@
 //   expm1  1.41 / 1.51  1.73 / 1.67    tan    1.40 / 1.40  0.74 / libm    atanh  0.50 / 0.50  0.83 / libm
 //   log    0.98 / 1.03  0.80 / 0.80    asin   0.51 / 0.51  0.65 / libm    erf    1.21 / 1.28  1.29 / 1.31
 //   log2   1.10 / 1.52  0.80 / libm    acos   0.51 / 0.51  0.65 / libm    pow    1.23 / 1.52  0.79 / libm
-//   log10  0.50 / 0.50  0.70 / libm    atan   1.82 / 1.82  1.82 / 1.82    atan2  0.50 / 0.50  libm
+//   log10  0.50 / 0.50  0.70 / libm    atan   1.82 / 1.82  1.82 / 1.82    atan2  0.50 / 0.50  0.84 / libm
 //   log1p  1.05 / 1.05  0.82 / 0.82    sinh   1.58 / 1.58  0.95 / libm    tanh   1.31 / 1.31  1.29 / 1.29
+//   erfc   0.50 / 0.50  1.16 / libm    erfinv 0.50 / 0.50  1.01 / 1.73   ndtri  0.50 / 0.50  2.31 / 3.23
 //
 // Most vectors hold ordinary numbers, so a function looks first whether all of its lanes do; if not, its
 // slower form, called NAME_any, serves the whole vector. Both give the same bits for an ordinary number:

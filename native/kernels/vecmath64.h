@@ -37,14 +37,14 @@ inline ExpReduced64 reduce_exp(f64v x) {
   f64v r = fma(n.n, splat<f64v>(-LN2_LOW_64), exact);
   return {r, fma(n.n, splat<f64v>(-LN2_LOW_64), exact - r), n};
 }
-// e^(r + low) - 1 for |r| <= ln 2 / 2
-inline f64v expm1_reduced(f64v r, f64v low) {
-  f64v tail =
-      polynomial(r, 0x1p-1, 0x1.5555555555559p-3, 0x1.555555555553fp-5, 0x1.111111110f6c4p-7,
-                 0x1.6c16c16c1f0d1p-10, 0x1.a01a01afddce6p-13, 0x1.a01a017bb4477p-16, 0x1.71ddf8632736fp-19,
-                 0x1.27e5363d6a0adp-22, 0x1.af5ea93cac157p-26, 0x1.1ee88fafef0b6p-29);
-  return r + fma(r * r, tail, low);
+// (e^r - 1 - r) / r^2 and e^(r + low) - 1, for |r| <= ln 2 / 2
+inline f64v exp_tail(f64v r) {
+  return polynomial(r, 0x1p-1, 0x1.5555555555559p-3, 0x1.555555555553fp-5, 0x1.111111110f6c4p-7,
+                    0x1.6c16c16c1f0d1p-10, 0x1.a01a01afddce6p-13, 0x1.a01a017bb4477p-16,
+                    0x1.71ddf8632736fp-19, 0x1.27e5363d6a0adp-22, 0x1.af5ea93cac157p-26,
+                    0x1.1ee88fafef0b6p-29);
 }
+inline f64v expm1_reduced(f64v r, f64v low) { return r + fma(r * r, exp_tail(r), low); }
 
 // e^x 2^shift, whatever x is.
 [[gnu::noinline]] f64v exp_any(f64v x, double shift) {
@@ -189,33 +189,39 @@ inline f64v tanh(f64v x) {
   return with_sign(a > 0.625 ? 1.0 - 2.0 / (e + 1.0) : fma(a * z, p, a), x);
 }
 
+// atan(t) - t for |t| up to tan(pi / 8)
+inline f64v atan_tail(f64v t) {
+  f64v z = t * t;
+  return t * z *
+         polynomial(z, -0x1.555555555553dp-2, 0x1.99999999957afp-3, -0x1.24924922a983p-3,
+                    0x1.c71c70e4bb14cp-4, -0x1.745cf8b9bfac4p-4, 0x1.3b1116e2ee425p-4, -0x1.10eba0a5e8b6dp-4,
+                    0x1.df0e06da4744fp-5, -0x1.9ccd501f63697p-5, 0x1.37c87755af149p-5, -0x1.254e9ed09a18ap-6);
+}
 // Above tan(3 pi / 8): pi / 2 - atan(1 / x). Above tan(pi / 8): pi / 4 + atan((x - 1) / (x + 1)).
 inline f64v atan(f64v x) {
   f64v a = magnitude(x);
   i64v large = a > 2.414213562373095, middle = a > 0.41421356237309503;
   f64v over = large ? splat<f64v>(-1.0) : middle ? a - 1.0 : a;
   f64v under = large ? a : middle ? a + 1.0 : splat<f64v>(1.0);
-  f64v t = over / under, z = t * t;
-  f64v p =
-      t * z *
-      polynomial(z, -0x1.555555555553dp-2, 0x1.99999999957afp-3, -0x1.24924922a983p-3, 0x1.c71c70e4bb14cp-4,
-                 -0x1.745cf8b9bfac4p-4, 0x1.3b1116e2ee425p-4, -0x1.10eba0a5e8b6dp-4, 0x1.df0e06da4744fp-5,
-                 -0x1.9ccd501f63697p-5, 0x1.37c87755af149p-5, -0x1.254e9ed09a18ap-6);
+  f64v t = over / under;
   f64v base = large ? splat<f64v>(M_PI_2) : middle ? splat<f64v>(M_PI_4) : f64v{};
   f64v base_low = large    ? splat<f64v>(0x1.1a62633145c07p-54)
                   : middle ? splat<f64v>(0x1.1a62633145c07p-55)
                            : f64v{};
-  return with_sign(base + (t + (p + base_low)), x);
+  return with_sign(base + (t + (atan_tail(t) + base_low)), x);
 }
 
+// erf(x) / x - 1, of z = x^2 up to 1
+inline f64v erf_over_x(f64v z) {
+  return polynomial(z, 0x1.06eba8214db69p-3, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b2p-4,
+                    -0x1.b82ce31284997p-6, 0x1.565bcd0db023ep-8, -0x1.c02db3d8ebba6p-11,
+                    0x1.f9a321a0fd46fp-14, -0x1.f4d1df374fe0ep-17, 0x1.b9def188d914ep-20,
+                    -0x1.5f1d362b1e7acp-23, 0x1.f7a40cbc5e305p-27, -0x1.386ab22b8dcaep-30,
+                    0x1.0579881fba2d5p-34);
+}
 // x P(x^2) up to 1, from there 1 - exp(Q(x)) with Q = log(erfc).
 inline f64v erf(f64v x) {
-  f64v a = magnitude(x), z = a * a;
-  f64v over_a =
-      polynomial(z, 0x1.06eba8214db69p-3, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b2p-4, -0x1.b82ce31284997p-6,
-                 0x1.565bcd0db023ep-8, -0x1.c02db3d8ebba6p-11, 0x1.f9a321a0fd46fp-14, -0x1.f4d1df374fe0ep-17,
-                 0x1.b9def188d914ep-20, -0x1.5f1d362b1e7acp-23, 0x1.f7a40cbc5e305p-27, -0x1.386ab22b8dcaep-30,
-                 0x1.0579881fba2d5p-34);
+  f64v a = magnitude(x), over_a = erf_over_x(a * a);
   f64v limited = at_most(5.93, a);
   f64v q =
       polynomial(limited, -0x1.81ce81ecac109p-23, -0x1.20dd562d31f09p+0, -0x1.45f42b65f66fp-1,

@@ -45,10 +45,10 @@ inline Parts log_parts(f64v x) {
 
 #if defined(__FMA__)
 
-template <class F>
-inline f64v libm_unless(i64v ordinary, f64v y, F f, f64v x) {
+template <class F, class... Xs>
+inline f64v libm_unless(i64v ordinary, f64v y, F f, Xs... x) {
   if (!all(ordinary)) [[unlikely]]
-    y = each_where(~ordinary, y, f, x);
+    y = each_where(~ordinary, y, f, x...);
   return y;
 }
 
@@ -190,15 +190,86 @@ inline f64v hypot_of_parts(f64v x, f64v y) {
   auto [square, low] = product_parts(h, h);
   f64v lacks = ((large_square - square) + small_square) + ((large_low - low) + small_low);
   f64v result = h + lacks / (h + h);
-  i64v hard = ~((large < 0x1p500) & (large > 0x1p-400) & (small < INFINITY));
-  if (any(hard)) [[unlikely]]
-    result = each_where(
-        hard, result, [](double x, double y) { return ::hypot(x, y); }, x, y);
-  return result;
+  return libm_unless((large < 0x1p500) & (large > 0x1p-400) & (small < INFINITY), result,
+                     [](double x, double y) { return ::hypot(x, y); }, x, y);
+}
+
+// k pi / 4 + atan(t) or - atan(t): t is the smaller over the larger, from tan(pi / 8) on their difference
+// over their sum. What t loses is carried along.
+inline f64v atan2(f64v y, f64v x) {
+  f64v a = magnitude(y), b = magnitude(x);
+  i64v steep = a > b;
+  f64v large = steep ? a : b, small = steep ? b : a;
+  i64v middle = small > 0.41421356237309503 * large;
+  auto [sum, sum_low] = sum_parts(large, small);
+  auto [difference, difference_low] = sum_parts(-large, small);
+  f64v over = middle ? difference : small, under = middle ? sum : large;
+  f64v over_low = middle ? difference_low : f64v{}, under_low = middle ? sum_low : f64v{};
+  f64v inverse = 1.0 / under, t = over * inverse;
+  f64v t_low = (fma(-t, under, over) + fma(-t, under_low, over_low)) * inverse;
+  f64v tail = atan_tail(t);
+  f64v k = middle ? splat<f64v>(1.0) : f64v{}, sign = splat<f64v>(1.0);
+  k = steep ? 2.0 - k : k, sign = steep ? -sign : sign;
+  i64v behind = bits(x) < 0;
+  k = behind ? 4.0 - k : k, sign = behind ? -sign : sign;
+  auto [base, base_low] = product_parts(k, splat<f64v>(M_PI_4));
+  auto [high, low] = sum_parts(base, sign * t);
+  f64v result = high + (low + fma(sign, tail + t_low, fma(k, splat<f64v>(PI_LOW / 4), base_low)));
+  i64v ordinary = (large < 0x1p500) & (large > 0x1p-500) & ((small > 0x1p-500) | (small == 0.0));
+  return libm_unless(
+      ordinary, with_sign(result, y), [](double y, double x) { return ::atan2(y, x); }, y, x);
+}
+
+// Up to 0.75 the sum 1 - x - x P(x^2); beyond, exp(-x^2) Q(u) / (1 + 2 x) with u = (x - 4) / (x + 4). The
+// coefficients of Q interpolate it at Chebyshev's points.
+inline f64v erfc(f64v x) {
+  f64v a = at_most(28.5, magnitude(x));
+  auto [one_less, lost] = sum_parts(splat<f64v>(1.0), with_sign(-a, -x));
+  f64v small = one_less + fma(-x, erf_over_x(x * x), lost);
+
+  f64v u = (a - 4.0) / (a + 4.0);
+  f64v q_tail =
+      u * polynomial(u, -0x1.1df1ad154a263p-3, 0x1.f7f5df66fbc63p-7, 0x1.16ecefcfa2754p-4,
+                     -0x1.9ddb23c3dbce5p-4, 0x1.7fee004e7c573p-4, -0x1.0fb06dff8c430p-4, 0x1.3079ede80c664p-5,
+                     -0x1.09623845ac579p-6, 0x1.49c676d440c80p-8, -0x1.8d4ad3f6d8e1ep-11,
+                     -0x1.a1e232fe54697p-13, 0x1.3be45a1bda867p-13, -0x1.9903661e970eap-16,
+                     -0x1.7940bfbdc47f9p-17, 0x1.7c38a968cd6f0p-18, 0x1.6328c43ad8649p-22,
+                     -0x1.9bfe85685abc0p-21, 0x1.3f9807ea362e3p-25, 0x1.2283bd969737dp-24);
+  auto [q, q_low] = sum_parts(splat<f64v>(0x1.3ba5916e9fd7fp+0), q_tail);
+  auto [under, under_low] = sum_parts(a + a, splat<f64v>(1.0));
+  f64v inverse = 1.0 / under, scaled = q * inverse;
+  f64v scaled_low = (fma(-scaled, under, q) + fma(-scaled, under_low, q_low)) * inverse;
+  auto [square, square_low] = product_parts(a, a);
+  auto [r, r_low, n] = reduce_exp(-square);
+  auto [e, e_lost] = sum_parts(splat<f64v>(1.0), r);
+  f64v e_low = fma(r * r, exp_tail(r), e_lost);
+  e_low = fma(r_low - square_low, e + e_low, e_low);
+  f64v y = times_any_power(fma(scaled, e, fma(scaled, e_low, scaled_low * e)), n.n);
+  y = x < 0.0 ? 2.0 - y : y;
+  return magnitude(x) < 0.75 ? small : x == x ? y : x;
+}
+
+// Exponents of up to 3: beyond, the error of the logarithm would show. Powers that are numbers are exact:
+// less than a third of a unit is lost before the result is rounded.
+inline f64v pow_of_parts(f64v x, f64v y) {
+  auto [high, low] = log_parts(x);
+  auto [p, p_low] = product_parts(high, y);
+  auto [r, r_low, n] = reduce_exp(p);
+  auto [one_and_r, lost] = sum_parts(splat<f64v>(1.0), r);
+  f64v tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+                         1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
+  f64v rest = fma(r * r, tail, lost);  // e^r = 1 + r + r^2 / 2 + ...
+  rest = fma(one_and_r + rest, fma(low, y, p_low) + r_low, rest);
+  return libm_unless(
+      is_ordinary(x) & (magnitude(y) <= 3.0) & (magnitude(p) <= 700.0), times_power(one_and_r + rest, n.bits),
+      [](double x, double y) { return ::pow(x, y); }, x, y);
 }
 
 #else
 inline f64v hypot_of_parts(f64v x, f64v y) { return hypot(x, y); }
+inline f64v pow_of_parts(f64v x, f64v y) {
+  return each([](double x, double y) { return ::pow(x, y); }, x, y);
+}
 #endif
 
 }  // namespace

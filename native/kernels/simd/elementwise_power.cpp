@@ -22,29 +22,6 @@ inline T integer_pow(T x, T y) {
   return result;
 }
 
-// Exponents of up to 3: beyond, the error of the logarithm would show. Powers that are numbers are exact:
-// less than a third of a unit is lost before the result is rounded.
-#if defined(__FMA__)
-inline f64v pow_of_parts(f64v x, f64v y) {
-  auto [high, low] = log_parts(x);
-  auto [p, p_low] = product_parts(high, y);
-  auto [r, r_low, n] = reduce_exp(p);
-  auto [one_and_r, lost] = sum_parts(splat<f64v>(1.0), r);
-  f64v tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-                         1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
-  f64v rest = fma(r * r, tail, lost);  // e^r = 1 + r + r^2 / 2 + ...
-  rest = fma(one_and_r + rest, fma(low, y, p_low) + r_low, rest);
-  f64v result = times_power(one_and_r + rest, n.bits);
-  i64v hard = ~(is_ordinary(x) & (magnitude(y) <= 3.0) & (magnitude(p) <= 700.0));
-  if (any(hard)) [[unlikely]]
-    result = each_where(
-        hard, result, [](double x, double y) { return ::pow(x, y); }, x, y);
-  return result;
-}
-#else
-inline f64v pow_of_parts(f64v x, f64v y) { return pow(x, y); }
-#endif
-
 template <class X>
 inline X power(X x, X y) {
   if constexpr (is_integer_v<X>) return integer_pow(x, y);

@@ -29,41 +29,58 @@ double digamma_number(double x) {
   return result + ::log(x) - 0.5 / x - (x < 1e17 ? series : 0);
 }
 
-// A first guess from the logarithm of 1 - x^2 (good to 0.2 %), then Halley's steps, on the tail where x is
-// near 1.
-double erfinv_number(double x) {
-  double size = __builtin_fabs(x);
-  if (size == 0 || x != x) return x;
-  if (size >= 1) return size == 1 ? __builtin_copysign(INFINITY, x) : NAN;
-  double tail = 1 - size, log_tail = ::log(tail * (1 + size));
-  double middle = 2 / (M_PI * 0.147) + 0.5 * log_tail;
-  double y = ::sqrt(::sqrt(middle * middle - log_tail / 0.147) - middle);
-  for (int step = 0; step < 3; step++) {
-    double error = size < 0.5 ? ::erf(y) - size : tail - ::erfc(y);
-    double newton = error / (M_2_SQRTPI * ::exp(-y * y));
-    y -= newton / (1 + y * newton);
+// erfinv(a), from a and 1 - a^2 as a sum: as a P(w) with w = -log(1 - a^2), where that exceeds 5 as a
+// function of its root (up to 6.15, beyond which 1 - a^2 is below 4e-17). P and those functions are
+// interpolated at Chebyshev's points; what w and the root lose is carried along, with rough slopes.
+inline f64v erfinv_of_parts(f64v a, Parts rest) {
+  auto [minus_w, minus_low] = log_parts(rest.high);
+  f64v w = -minus_w;
+  auto [near, near_low] = sum_parts(splat<f64v>(-2.5), w);
+  near_low -= minus_low + rest.low / rest.high;
+  f64v tail = polynomial(
+      near, -0x1.11c3c302dfaf0p-8, -0x1.4863cdfb61517p-10, 0x1.c9b437ed0080cp-13, -0x1.4f47fe73684ebp-18,
+      -0x1.ca9227b0a062dp-19, 0x1.01037e3d97bd8p-21, 0x1.ccff528c03084p-27, -0x1.752fdb81693a7p-27,
+      0x1.f2cd342e3526fp-31, 0x1.0704eb5764939p-33, -0x1.11a0e5e08c336p-35, 0x1.008e1e14bcf63p-40,
+      0x1.2e67836f4afd5p-41, -0x1.56c08cc65ee02p-44, -0x1.c9dd7964db247p-49, 0x1.10f9a3abd03bcp-49,
+      -0x1.d3896566661f1p-54, -0x1.eb8684d3967aap-56, 0x1.7692a18a39c86p-59, 0x1.847e944433021p-63);
+  auto [slope, slope_low] = product_parts(near, splat<f64v>(0x1.f91e8993f0d14p-3));
+  auto [p, p_low] = sum_parts(splat<f64v>(0x1.805c5cfcedef5p+0), slope);
+  f64v constants = fma(near, splat<f64v>(-0x1.5576af1872efbp-57), splat<f64v>(-0x1.849bf77d289e9p-54));
+  p_low += slope_low + fma(near_low, splat<f64v>(0.24), constants);
+  auto [y, y_low] = product_parts(a, p);
+  y += fma(a, fma(near * near, tail, p_low), y_low);
+  i64v far = w > 5.0;
+  if (any(far)) {
+    f64v s = sqrt(w), s_low = (fma(-s, s, w) - (minus_low + rest.low / rest.high)) / (s + s);
+    f64v t = s - 2.99, u = s - 4.95;
+    f64v middle = fma(t,
+                      polynomial(t, 0x1.4ae32e44ccfa3p-9, 0x1.c753853d6b692p-8, -0x1.c990c69dc9baap-9,
+                                 0x1.2e5e113bd57d3p-10, -0x1.cb1321dd5fdb0p-13, -0x1.542a6f99d48f6p-15,
+                                 0x1.e4cda48474898p-15, -0x1.97bcd54739cf6p-16, 0x1.2aaddcde43b33p-19,
+                                 0x1.c4882441ec2f7p-19, -0x1.14063d3e14b87p-19, 0x1.7c906186deac7p-22,
+                                 0x1.cc63bcac51cd2p-23, -0x1.65333bdd3838bp-23, 0x1.1a9895c3c4930p-25,
+                                 0x1.32be44371ec0ep-26, -0x1.4a664071832f4p-27),
+                      splat<f64v>(-0x1.567982ccd614cp-3));
+    f64v farther = fma(u,
+                       polynomial(u, 0x1.51ed1482739eap-7, -0x1.b9ab8aefb9f54p-14, -0x1.e3dd89032efddp-13,
+                                  0x1.540acade44d86p-14, -0x1.615f295849ee2p-16, 0x1.45410cd62d1fdp-18,
+                                  -0x1.1715ba242cd09p-20, 0x1.c7045c5a21be4p-23, -0x1.60d84edf7539ap-25,
+                                  0x1.f79b2b78724eep-28, -0x1.14cb30834526ep-30, 0x1.040a5a74dc01dp-40,
+                                  0x1.4894c204a7b0ep-34, -0x1.ff4772ca3ec03p-35, 0x1.2156fc7016d4cp-35,
+                                  -0x1.139fdbd3e27ebp-37),
+                       splat<f64v>(-0x1.347275ebe783cp-3));
+    y = far ? s + ((s > 3.75 ? farther : middle) + s_low) : y;
   }
-  return __builtin_copysign(y, x);
-}
-
-// erfinv(x) / x as a polynomial in w = -log(1 - x^2), or in its root (Giles 2010), good to 4e-7.
-inline f64v erfinv_over_x(f64v a) {
-  f64v w = -log((1.0 - a) * (a + 1.0));
-  f64v centre = w - 2.5, far = sqrt(w) - 3.0;
-  f64v near_one = polynomial(far, 2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
-                             -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257);
-  f64v middle = polynomial(centre, 1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
-                           -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08);
-  return w < 5.0 ? middle : near_one;
-}
-// One of Halley's steps from there: the error becomes that of erf. The tail has numbers of its own.
-inline f64v erfinv(f64v x) {
-  f64v a = magnitude(x), y = a * erfinv_over_x(a);
-  f64v newton = (erf(y) - a) / (exp(-y * y) * M_2_SQRTPI);
-  y = with_sign(y - newton / (y * newton + 1.0), x);
-  i64v hard = ~(a <= 0.75);
-  if (any(hard)) y = each_where(hard, y, erfinv_number, x);
   return y;
+}
+inline f64v erfinv(f64v x) {
+  f64v a = magnitude(x);
+  f64v less = 1.0 - a, more = a + 1.0;
+  auto [high, low] = product_parts(less, more);
+  low += less * (a - (more - 1.0)) + more * ((1.0 - less) - a);  // what the factors lose
+  f64v y = erfinv_of_parts(a, {high, low});
+  y = with_sign(a < 1.0 ? y : a == 1.0 ? splat<f64v>(INFINITY) : splat<f64v>(NAN), x);
+  return a > 0.0 ? y : x;  // zeros and NaN
 }
 
 // What follows computes floats in double, by polynomials good to about 1e-9 (interpolated at Chebyshev's
@@ -119,9 +136,7 @@ inline X complement(X x) {
 inline f32v normal(f32v x) {
   return in_double([](f64v x) { return 0.5 * erfc_of(x * -M_SQRT1_2); }, x);
 }
-inline f64v normal(f64v x) {
-  return each([](double x) { return rl::ndtr(x); }, x);
-}
+inline f64v normal(f64v x) { return 0.5 * erfc(x * -M_SQRT1_2); }
 inline f32v normal_inverse(f32v p) {
   f32v z = in_double(
       [](f64v p) {
@@ -132,8 +147,17 @@ inline f32v normal_inverse(f32v p) {
   z = p == 0.0f ? splat<f32v>(-INFINITY) : p == 1.0f ? splat<f32v>(INFINITY) : z;
   return (p >= 0.0f) & (p <= 1.0f) ? z : splat<f32v>(NAN);
 }
+// sqrt(2) erfinv(2 p - 1), where 1 - (2 p - 1)^2 is 4 p (1 - p).
 inline f64v normal_inverse(f64v p) {
-  return each([](double p) { return rl::ndtri(p); }, p);
+  f64v x = p + p - 1.0;
+  f64v less = 1.0 - p;
+  auto [high, low] = product_parts(p, less);
+  low += p * ((1.0 - less) - p);
+  f64v z = with_sign(M_SQRT2 * erfinv_of_parts(magnitude(x), {4.0 * high, 4.0 * low}), x);
+  i64v hard = ~((p > 1e-17) & (p < 1.0));
+  if (any(hard)) [[unlikely]]
+    z = each_where(hard, z, rl::ndtri, p);
+  return z;
 }
 
 // x > 0, by the formulas of digamma_number: two terms of the recurrence share a division.

@@ -25,14 +25,14 @@ RL_LIBM_F64(acos)
 RL_LIBM_F64(sinh)
 RL_LIBM_F64(cosh)
 RL_LIBM_F64(atanh)
-#endif
-RL_LIBM_F64(asinh)
-RL_LIBM_F64(acosh)
 RL_LIBM_F64(erfc)
-
 inline f64v atan2(f64v y, f64v x) {
   return each([](double y, double x) { return ::atan2(y, x); }, y, x);
 }
+#endif
+RL_LIBM_F64(asinh)
+RL_LIBM_F64(acosh)
+
 inline f64v pow(f64v x, f64v y) {
   return each([](double x, double y) { return ::pow(x, y); }, x, y);
 }
