@@ -74,6 +74,7 @@ plain(
     dtypes="s",
     strict=False,
     grad="f",
+    covers=("pdist_backward",),
     tolerance=10.0,
 )
 op(

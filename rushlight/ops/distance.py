@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rushlight import _C
 from rushlight.ops._facts import told
 from rushlight.ops._lacking import final, once
@@ -31,7 +29,8 @@ derivative(
     b=lambda g, a, b, out, p: ops.cdist_backward(g.mT, b, a, out.mT, p),
     final="_cdist_backward",
 )
-no_derivative("cdist_backward")
+derivative("pdist", x=lambda g, x, out, p: ops.pdist_backward(g, x, out, p), final="_pdist_backward")
+no_derivative("cdist_backward", "pdist_backward")
 derivative("once", x=lambda g, by, name: final(name, g, g, *by))
 
 
@@ -42,26 +41,6 @@ _MODES = {
     "donot_use_mm_for_euclid_dist": 2,
 }
 _MANY_ROWS = 25  # from here on the Euclidean distance is a matrix product, if the mode leaves the choice
-
-
-def _length(difference, p):
-    """The p-norm along the last dimension; its derivative is 0 where a component (or the whole) is 0."""
-    if p == math.inf:
-        # The derivative goes to every component that is the largest, whole: that is torch's choice here.
-        size = ops.abs(difference)
-        fixed = _C.detach(size)
-        largest = fixed.amax(-1)
-        ties = ops.eq(fixed, largest.unsqueeze(-1))
-        return largest + ops.where(ties, size - fixed, 0).sum(-1)
-    if p < 1 and p > 0:
-        zero = ops.eq(difference, 0)
-        powers = ops.where(zero, 0, ops.abs(ops.where(zero, 1, difference)) ** p)
-        total = powers.sum(-1)
-        none = ops.eq(total, 0)
-        return ops.where(none, 0, ops.where(none, 1, total) ** (1 / p))
-    if p == 0:
-        return ops.where(ops.isnan(difference), difference, ops.abs(ops.sign(difference))).sum(-1)
-    return vector_norm(difference, p, -1)
 
 
 @told(node_name=saving("EuclideanDistBackward0", "x1 x2", "x1 x2 result", "x1 x2", result=...))
@@ -171,14 +150,11 @@ def pdist(input, p=2.0):
     if not input.is_floating_point():
         raise RuntimeError("pdist only supports floating-point dtypes")
     p = _check_p("pdist", p)
-    input = once(input, "_pdist_backward", input)
     n = input.size(0)
     if n < 2 or input.size(1) == 0:
+        input = once(input, "_pdist_backward", input)
         return input.new_zeros(max(n * (n - 1) // 2, 0)) + 0 * input.sum()
-    if input.dtype not in (_C.float32, _C.float64):
-        raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(input.dtype)}'")
-    first, second = FUNCTIONS["triu_indices"](n, n, 1, device=input.device).unbind(0)
-    return _length(input.index_select(0, first) - input.index_select(0, second), p)
+    return ops.pdist(input, float(p))
 
 
 @public
