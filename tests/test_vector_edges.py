@@ -245,3 +245,132 @@ def test_small_matrices_are_turned_round(dtype):
             turned = x.transpose(1, 2).contiguous().reshape(count, -1)
             places = torch.arange(rows * cols).reshape(rows, cols).T.flatten()
             assert torch.equal(turned, x.reshape(count, -1)[:, places])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+def test_shrinking_at_its_edges(dtype):
+    """Each number alone, where a vector is filled up with zeros, and among others give the same bits."""
+    numbers = [math.nan, math.inf, -math.inf, 0.0, -0.0, 0.3, -0.3, 0.5, -0.5, 0.75, -0.75, 1e-7] * 3
+    x = torch.tensor(numbers, dtype=dtype)
+    for name, expected in (
+        ("softshrink", [math.nan, math.inf, -math.inf, 0.0, -0.0, 0.0, -0.0, 0.0, -0.0, 0.25, -0.25, 0.0]),
+        ("hardshrink", [math.nan, math.inf, -math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.75, -0.75, 0.0]),
+    ):
+        shrink = getattr(torch.nn.functional, name)
+        y = shrink(x.requires_grad_())
+        assert str(y.tolist()) == str(expected * 3)  # the signs of zeros count
+        assert str(torch.stack([shrink(number) for number in x]).tolist()) == str(expected * 3)
+        g = torch.autograd.grad(y, x, torch.full_like(x, math.nan))[0]
+        assert g.isnan().tolist() == [not abs(number) <= 0.5 for number in numbers]
+        for part in (slice(None, None, 3), slice(5, 14)):
+            assert str(shrink(x.detach()[part]).tolist()) == str((expected * 3)[part])
+
+
+# Rounded from 40 digits: numbers on both sides of where one formula gives way to the next.
+ERROR_FUNCTIONS = {
+    "erfc": {
+        0.25: 0.7236736098317631, -0.25: 1.276326390168237, 0.75: 0.28884436634648486,
+        1.5: 0.033894853524689274, 3.0: 2.209049699858544e-05, 10.0: 2.088487583762545e-45,
+        26.0: 5.663192408856143e-296, -2.0: 1.9953222650189528, 0.0: 1.0, math.inf: 0.0, -math.inf: 2.0,
+    },
+    "erfinv": {
+        1e-300: 8.86226925452758e-301, 0.25: 0.2253120550121781, -0.5: -0.4769362762044699,
+        0.75: 0.8134198475976185, 0.996: 2.0351676830660828, 0.9975: 2.1378252338818555,
+        0.999999: 3.458910737275499, 1 - 2.0**-40: 5.05125408524939, 1 - 2.0**-53: 5.8635847487551676,
+        0.0: 0.0, 1.0: math.inf, -1.0: -math.inf, 1.5: math.nan,
+    },
+    "ndtri": {
+        0.25: -0.6744897501960817, 0.5: 0.0, 0.625: 0.31863936396437514, 0.001: -3.0902323061678136,
+        1e-10: -6.361340902404057, 1e-16: -8.222082216130435, 1e-17: -8.493793224109599,
+        1e-300: -37.0470962993612, 0.999: 3.090232306167813, 1 - 2.0**-53: 8.209536151601387,
+        0.0: -math.inf, 1.0: math.inf, -0.5: math.nan, 1.5: math.nan,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ERROR_FUNCTIONS)
+def test_error_functions_of_float64(name):
+    function, values = getattr(torch.special, name), ERROR_FUNCTIONS[name]
+    x = np.array([*values, math.nan] * 3)
+    got = function(torch.from_numpy(x))
+    expected = np.array([*values.values(), math.nan] * 3)
+    assert np.allclose(got.numpy(), expected, rtol=8e-16, atol=0, equal_nan=True)
+    alone = torch.stack([function(number) for number in torch.from_numpy(x)])
+    assert str(alone.tolist()) == str(got.tolist())  # whatever the neighbours are
+    assert str(function(torch.from_numpy(x)[::2]).tolist()) == str(got[::2].tolist())
+    assert math.copysign(1, torch.erfinv(torch.tensor(-0.0, dtype=torch.float64)).item()) == -1
+
+
+def test_atan2_to_a_unit():
+    generator = np.random.default_rng(SEED)
+    y, x = (generator.normal(size=40000) * 10.0 ** generator.integers(-5, 6, 40000) for _ in "yx")
+    got = torch.atan2(torch.from_numpy(y), torch.from_numpy(x)).numpy()
+    if np.finfo(np.longdouble).nmant >= 63:
+        exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+        assert (np.abs(got - exact) / np.spacing(np.abs(got))).max() <= 0.9
+    ends = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, -1e-200, 1e160, 1.7e308, math.inf, -math.inf, math.nan]
+    a, b = np.array(list(itertools.product(ends, ends))).T.copy()
+    got, expected = torch.atan2(torch.from_numpy(a), torch.from_numpy(b)).numpy(), np.arctan2(a, b)
+    assert np.allclose(got, expected, rtol=4e-16, atol=0, equal_nan=True)
+    assert (np.signbit(got) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, math.inf])
+def test_distances_of_rows_that_fill_no_vector(p, dtype):
+    """Pairs one by one, in groups and at the end of a row; the gradient against the one of all pairs."""
+    for rows, length in ((2, 1), (5, 3), (9, 8), (14, 17)):
+        x = np.random.default_rng(SEED).normal(size=(rows, length)).astype(dtype)
+        x[1] = x[0]
+        first, second = np.triu_indices(rows, 1)
+        apart = np.abs(x[first].astype(np.float64) - x[second])
+        expected = (
+            (apart != 0).sum(1) if p == 0 else apart.max(1) if p == math.inf else (apart**p).sum(1) ** (1 / p)
+        )
+        ours = torch.from_numpy(x).requires_grad_()
+        near = torch.pdist(ours, p)
+        tolerance = 1e-5 if dtype is np.float32 else 1e-13
+        assert np.allclose(near.detach().numpy(), expected, rtol=tolerance, atol=0)
+        across = torch.cdist(ours, ours, p, compute_mode="donot_use_mm_for_euclid_dist")
+        assert np.allclose(across.detach().numpy()[first, second], expected, rtol=tolerance, atol=0)
+        gradient = torch.autograd.grad(near, ours, torch.arange(len(first)).to(ours.dtype))[0]
+        weights = torch.zeros(rows, rows, dtype=ours.dtype)
+        weights[torch.from_numpy(first), torch.from_numpy(second)] = torch.arange(len(first)).to(ours.dtype)
+        other = torch.autograd.grad(across, ours, weights)[0]
+        assert torch.allclose(gradient, other, rtol=tolerance * 10, atol=tolerance * len(first) ** 2)
+
+
+def test_infinite_and_missing_distances():
+    x = torch.tensor([[0.0, -math.inf], [1.0, math.inf], [2.0, math.nan]], requires_grad=True)
+    assert str(torch.pdist(x, math.inf).tolist()) == "[inf, nan, nan]"
+    assert str(torch.pdist(x, 1).tolist()) == "[inf, nan, nan]"
+    slopes = torch.autograd.grad(torch.pdist(x, 1)[0], x)[0]
+    assert str(slopes.tolist()) == "[[-1.0, nan], [1.0, nan], [0.0, nan]]"
+    assert torch.autograd.grad(torch.pdist(x[:2], 1), x)[0][:2].tolist() == [[-1.0, -1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 7, 8, 13, 64, 65, 200])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int16, np.bool_])
+def test_columns_of_any_height(rows, dtype):
+    generator = np.random.default_rng(SEED)
+    for width in (17, 40, 515, 1030):
+        x = generator.integers(-3, 4, (rows, width + 3)).astype(dtype)
+        for part in (x, x[:, 1:-2], x[::2]):
+            ours = torch.from_numpy(x)
+            ours = ours[:, 1:-2] if part.shape[1] == width else ours[::2] if len(part) != rows else ours
+            assert ours.sum(0).tolist() == part.sum(0).tolist()
+            assert ours.amax(0).tolist() == part.max(0).tolist()
+            assert torch.count_nonzero(ours, 0).tolist() == np.count_nonzero(part, 0).tolist()
+            if dtype in (np.float32, np.float64):
+                ends = np.where(part == 0, 1, part)[:12]
+                assert torch.from_numpy(ends.copy()).prod(0).tolist() == ends.prod(0).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_products_are_formed_in_double(dtype):
+    """Each lane by itself goes beyond the largest float, or falls below the smallest."""
+    x = torch.tensor([2.0**12, 2.0**-12] * 40, dtype=dtype)
+    assert x.prod().item() == 1 and x.reshape(20, 4).prod().item() == 1
+    assert x.reshape(40, 2).prod(0).tolist() == [math.inf, 0.0]
+    turns = x.reshape(80, 1) ** torch.where(torch.arange(80) < 40, 1, -1)[:, None].to(dtype)
+    assert turns.expand(80, 37).contiguous().prod(0).tolist() == [1.0] * 37

@@ -3,9 +3,9 @@
 // Op<T> has: C, the type in the registers; A, the accumulator; neutral<V>(), step(acc, x), merge(acc, acc) on
 // vectors of C or on C alone; absorb(A&, C), which takes the registers' partial result over into an
 // accumulator; combine(A&, A) and start(). Registers gather at most CHUNK elements (rows) or GROUP (columns),
-// in chains of CHAIN, before they are absorbed: short chains of roundings, then a long-lived accumulator with
-// more precision than the elements. That is what makes a float sum of millions of elements accurate without
-// slowing the loop down.
+// in chains of CHAIN (8 in columns), before they are absorbed: short chains of roundings, then a long-lived
+// accumulator with more precision than the elements. That is what makes a float sum of millions of elements
+// accurate without slowing the loop down.
 #pragma once
 #include "../reduce.h"
 #include "any_vector.h"
@@ -14,7 +14,7 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-constexpr int64_t CHUNK = 2048, GROUP = 64, CHAIN = 16;
+constexpr int64_t CHUNK = 2048, GROUP = 64, CHAIN = 16, WIDE = 512;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -54,24 +54,17 @@ inline typename Op::C across(const T* x, int64_t n, const ReduceParams& params) 
   return result;
 }
 
-// m <= GROUP rows of K vectors each: one partial result per column.
-template <class Op, int K, class T>
-inline void down(const T* x, int64_t m, int64_t stride, typename Op::A* acc, const ReduceParams& params) {
+// R rows of whole vectors go into one result per column. Rows are read along, several at once, as the
+// processor fetches ahead: down a few columns at a time, sums over 2000 rows of 2000 took a third longer.
+template <class Op, int R, class T>
+inline void side_by_side(const T* x, int64_t stride, int64_t width, typename Op::C* totals,
+                         const ReduceParams& params) {
   using C = typename Op::C;
-  constexpr int L = LANES<C>;
-  Vec<C> total[K];
-  for (int k = 0; k < K; k++) total[k] = Op::template neutral<Vec<C>>();
-  for (int64_t r = 0; r < m;) {
-    Vec<C> a[K];
-    for (int k = 0; k < K; k++) a[k] = Op::template neutral<Vec<C>>();
-    for (int64_t end = smaller(r + CHAIN, m); r < end; r++, x += stride) {
-      for (int k = 0; k < K; k++) a[k] = Op::step(a[k], load<C>(x + k * L), params);
-    }
-    for (int k = 0; k < K; k++) total[k] = Op::merge(total[k], a[k]);
+  for (int64_t j = 0; j < width; j += LANES<C>) {
+    Vec<C> a = load<C>(totals + j), b = Op::template neutral<Vec<C>>();
+    for (int r = 0; r < R; r++) b = Op::step(b, load<C>(x + r * stride + j), params);
+    store(totals + j, Op::merge(a, b));
   }
-  C columns[K * L];
-  for (int k = 0; k < K; k++) store(columns + k * L, total[k]);
-  for (int j = 0; j < K * L; j++) Op::absorb(acc[j], columns[j]);
 }
 
 template <class Op, class T>
@@ -98,17 +91,21 @@ struct ReduceLoops {
 
   static void columns(const void* data, int64_t n, int64_t stride, int64_t width, int64_t, void* accumulators,
                       const ReduceParams& params) {
-    constexpr int L = LANES<C>;
-    for (int64_t begin = 0; begin < n; begin += GROUP) {
-      const T* x = (const T*)data + begin * stride;
-      A* acc = (A*)accumulators;
-      int64_t m = smaller(GROUP, n - begin), j = 0;
-      for (; j + 4 * L <= width; j += 4 * L) down<Op, 4>(x + j, m, stride, acc + j, params);
-      for (; j + L <= width; j += L) down<Op, 1>(x + j, m, stride, acc + j, params);
-      for (; j < width; j++) {
-        C a = Op::template neutral<C>();
-        for (int64_t r = 0; r < m; r++) a = Op::step(a, load_one<C>(x + j + r * stride), params);
-        Op::absorb(acc[j], a);
+    alignas(64) C totals[WIDE];
+    for (int64_t first = 0; first < width; first += WIDE) {
+      int64_t columns = smaller(WIDE, width - first), whole = columns - columns % LANES<C>;
+      A* acc = (A*)accumulators + first;
+      for (int64_t begin = 0; begin < n; begin += GROUP) {
+        const T* x = (const T*)data + begin * stride + first;
+        int64_t m = smaller(GROUP, n - begin), r = 0;
+        for (int64_t j = 0; j < columns; j++) totals[j] = Op::template neutral<C>();
+        for (; r + 8 <= m; r += 8) side_by_side<Op, 8>(x + r * stride, stride, whole, totals, params);
+        if (r + 4 <= m) side_by_side<Op, 4>(x + r * stride, stride, whole, totals, params), r += 4;
+        for (; r < m; r++) side_by_side<Op, 1>(x + r * stride, stride, whole, totals, params);
+        for (int64_t j = whole; j < columns; j++) {
+          for (r = 0; r < m; r++) totals[j] = Op::step(totals[j], load_one<C>(x + j + r * stride), params);
+        }
+        for (int64_t j = 0; j < columns; j++) Op::absorb(acc[j], totals[j]);
       }
     }
   }
