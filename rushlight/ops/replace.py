@@ -58,6 +58,8 @@ def _scattered(input, src, view, view_of_memory=False):
         return _replaced(input, src, view)
     offset = part.storage_offset() - dense.storage_offset()
     result = ops.replace(input, src, dense.stride(), tuple(part.shape), part.stride(), offset)
+    if result._version:  # in steps, for who looks on: those are none of the user's writes
+        _C.set_version(result, 0)
     if not gaps:
         return result
     result = _same_strides(result, input)

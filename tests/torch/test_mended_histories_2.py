@@ -478,6 +478,13 @@ def cases(torch):
             told += [(t, t.stride(), t.storage_offset(), t._version, t._base is None) for t in made]
         return told
 
+    @case("parts replaced while views are written down")
+    def _():
+        e = R(2, 2) * 1
+        with torch.autograd._force_original_view_tracking(True):
+            made = torch.select_scatter(e, e[0], 0, 0), torch.slice_scatter(e, e[:1], 0, 1, 2)
+        return [(t._version, chain(t, 1)) for t in made]
+
     @case("memory of another dtype")
     def _():
         with torch.inference_mode():
