@@ -137,6 +137,8 @@ class _NN:
 
     @property
     def _parse_to(self):
+        from rushlight.nn.module import _parse_to
+
         return _parse_to
 
     def __getattr__(self, name):
@@ -158,13 +160,6 @@ class _Family:
             found = getattr(rushlight.ops.aten, name)
         setattr(self, name, found)
         return found
-
-
-def _parse_to(*args: Any, **kwargs: Any) -> tuple:
-    """What the arguments of `Module.to` ask for: device, dtype, non_blocking, memory_format."""
-    from rushlight.nn.module import _parse_to as parse
-
-    return parse(*args, **kwargs)
 
 
 class _DisableTorchDispatch:

@@ -96,6 +96,8 @@ def names() -> dict[Any, str]:
 
 
 def name_of(function: Any) -> str | None:
+    if function is _C.device:  # a type that modes are asked about
+        return "torch.device"
     try:
         return names().get(function)
     except TypeError:  # not hashable

@@ -246,14 +246,7 @@ bool any_override(PyObject* self, PyObject* index) {
   if (modes.function_mode) return true;
   if (!modes.torch_function) return false;
   if (!is_plain_tensor(self) && overrides_torch_function(self)) return true;
-  if (PyTuple_CheckExact(index)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++) {
-      PyObject* item = PyTuple_GET_ITEM(index, i);
-      if (is_tensor(item) && !is_plain_tensor(item) && overrides_torch_function(item)) return true;
-    }
-    return false;
-  }
-  return is_tensor(index) && !is_plain_tensor(index) && overrides_torch_function(index);
+  return !PySlice_Check(index) && rl::any_override(index);  // what is no tensor may override as well
 }
 
 // The value without leading dimensions of size 1, which assignment ignores.
@@ -460,8 +453,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
 int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&]() -> int {
     if (!value) fail(PyExc_TypeError, "Tensor does not support deleting items");
-    if (any_override(self, index) || (modes.torch_function && is_tensor(value) && !is_plain_tensor(value) &&
-                                      overrides_torch_function(value))) {
+    if (any_override(self, index) || (modes.torch_function && rl::any_override(value))) {
       PyObject* args[] = {index, value};
       Py_DECREF(through_protocol("__setitem__", self, args, 2));
       return 0;

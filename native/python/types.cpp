@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "../graph/modes.h"
+#include "functions.h"
 #include "primitive.h"
 
 namespace rl {
@@ -206,8 +208,11 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
            "), but expected one of:\n * (torch.device device)\n * (str type, int index = -1)");
 }
 
-PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+PyObject* device_new(PyTypeObject* type_object, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
+    if (modes.function_mode) {
+      return dispatch_torch_function(reinterpret_cast<PyObject*>(type_object), args, kwargs);
+    }
     PyObject *type = nullptr, *index = nullptr;
     read_device_arguments(args, kwargs, type, index);
     Device device = device_from(type);

@@ -26,20 +26,21 @@ def broadcast_all(*values: Any) -> tuple:
     >>> rushlight.distributions.utils.broadcast_all(1.0, rushlight.zeros(2))
     (tensor([1., 1.]), tensor([0., 0.]))
     """
-    if not all(isinstance(value, (Tensor, Number)) and not isinstance(value, complex) for value in values):
+    known = [isinstance(value, (Tensor, Number)) or hasattr(value, "__torch_function__") for value in values]
+    if not all(known) or any(isinstance(value, complex) for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing "
             "__torch_function__."
         )
     tensors = [value for value in values if isinstance(value, Tensor)]
-    if len(tensors) < len(values):
+    if any(isinstance(value, Number) for value in values):
         dtype = tensors[0].dtype if tensors else rushlight.get_default_dtype()
         device = tensors[0].device if tensors else None
         values = tuple(
-            value if isinstance(value, Tensor) else rushlight.tensor(value, dtype=dtype, device=device)
+            rushlight.tensor(value, dtype=dtype, device=device) if isinstance(value, Number) else value
             for value in values
         )
-    return tuple(rushlight.broadcast_tensors(*values))
+    return rushlight.broadcast_tensors(*values)
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:

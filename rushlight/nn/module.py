@@ -691,6 +691,10 @@ def _addindent(text, spaces):
 
 
 def _parse_to(*args, **kwargs):
+    if _C._is_torch_function_mode_enabled():
+        from rushlight.overrides import handle_torch_function
+
+        return handle_torch_function(_parse_to, (), *args, **kwargs)
     asked = to_arguments(args, kwargs)
     if asked.copy:
         raise RuntimeError(".to() does not accept copy argument")

@@ -310,6 +310,56 @@ def _(torch):
     ]
 
 
+@case("indices and values that override, and are no tensors")
+def _(torch):
+    seen = []
+
+    class Own:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append((function.__name__, [kind.__name__ for kind in types]))
+            return "asked"
+
+    x, own = torch.ones(3, 3), Own()
+    read = [err(lambda index=index: x[index]) for index in (own, (0, own), [own], slice(own, None))]
+    written = [((own), 1), ((own, 0), torch.ones(1)), (0, own), ([own], own)]
+    written = [err(x.__setitem__, index, value) for index, value in written]
+    with torch._C.DisableTorchFunctionSubclass():
+        off = err(lambda: x[own])
+    return read, written, off, seen
+
+
+@case("modes see devices being made and the arguments of Module.to")
+def _(torch):
+    def made():
+        torch.device("cpu"), torch.device("cpu", 0), torch._C._nn._parse_to("cpu")
+        torch.nn.Identity().to("cpu")
+
+    class Other(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function is torch.device and isinstance(args[0], int):
+                args = ("meta", args[0])
+            return function(*args, **(kwargs or {}))
+
+    with Other():
+        device = torch.device(0), torch.device("cpu")
+    names = [name for name, _ in seen_by_mode(torch, made)]
+    return device, len(names), names.count("torch.device"), err(torch.device, "nothing")
+
+
+@case("broadcast_all takes what overrides")
+def _(torch):
+    broadcast = torch.distributions.utils.broadcast_all
+    own = [broadcast(Like(), Like()), broadcast(Like(), 1), broadcast(torch.ones(2), Like(), 2)]
+    return (
+        [(name, count) for name, _, count, _ in own],
+        broadcast(1, torch.ones(2)),
+        err(broadcast, 1j),
+        err(broadcast, "a", 1),
+        broadcast(1, 2.5),
+    )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
