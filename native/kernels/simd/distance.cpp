@@ -57,7 +57,8 @@ struct Euclid {
 template <class X>
 struct Largest {
   static X add(X most, X t, X) { return merge(most, magnitude(t)); }
-  static X merge(X a, X b) { return b > a || b != b ? b : a; }
+  // The bits of magnitudes are ordered as they are, and those of NaN come last.
+  static X merge(X a, X b) { return from_bits(bits(b) > bits(a) ? bits(b) : bits(a)); }
   static X finish(X most, X) { return most; }
   static X slope(X t, const Pair<X>& pair) {
     X lacks = pair.d - magnitude(t);  // NaN of two infinities, too
@@ -72,7 +73,9 @@ template <class X>
 }
 template <class X>
 struct Power {
-  static X add(X sum, X t, X p) { return sum + power(magnitude(t), p); }
+  static X add(X sum, X t, X p) {  // zeros, which fill the rows up, would be an exception to a power
+    return sum + (t == 0 ? X{} : power(t == 0 ? X{} + 1 : magnitude(t), p));
+  }
   static X merge(X a, X b) { return a + b; }
   static X finish(X sum, X p) { return power(sum, 1 / p); }
   static X slope(X t, const Pair<X>& pair) {
@@ -99,6 +102,24 @@ struct Padded {
   const T* row(int64_t r) const { return data + r * length; }
 };
 
+// The lanes of each of `count` vectors merged; the result of vector k is in lane k. Two vectors become one:
+// lanes that are W apart in the first, and in the second.
+template <class N, int W, int count, class X, int... I>
+inline X folded(const X* v, std::integer_sequence<int, I...> lanes) {
+  constexpr int L = sizeof...(I), half = (count + 1) / 2;
+  if constexpr (W == L) {
+    return v[0];
+  } else {
+    X merged[half];
+    for (int k = 0; k < half; k++) {
+      X a = v[count > 1 ? 2 * k : 0], b = v[count > 1 ? 2 * k + 1 : 0];
+      merged[k] =
+          N::merge(shuffled<((I & W ? L : 0) + I)...>(a, b), shuffled<((I & W ? L : 0) + (I ^ W))...>(a, b));
+    }
+    return folded<N, 2 * W, half>(merged, lanes);
+  }
+}
+
 // From one row to K that follow one another: K sums side by side do not wait for each other.
 template <class T, template <class> class Norm, int K>
 inline void distances_to(const T* a, const T* b, int64_t length, V<T> p, T* out) {
@@ -108,16 +129,8 @@ inline void distances_to(const T* a, const T* b, int64_t length, V<T> p, T* out)
     V<T> mine = load(a + i);
     for (int k = 0; k < K; k++) sums[k] = N::add(sums[k], mine - load(b + k * length + i), p);
   }
-  alignas(64) T totals[lanes_v<T>] = {};
-  for (int k = 0; k < K; k++) {
-    T lanes[lanes_v<T>];
-    store(lanes, sums[k]);
-    for (int w = lanes_v<T> / 2; w; w /= 2) {
-      for (int l = 0; l < w; l++) lanes[l] = Norm<T>::merge(lanes[l], lanes[l + w]);
-    }
-    totals[k] = lanes[0];
-  }
-  store(totals, N::finish(load(totals), p));
+  T totals[lanes_v<T>];
+  store(totals, N::finish(folded<N, 1, K>(sums, std::make_integer_sequence<int, lanes_v<T>>{}), p));
   std::memcpy(out, totals, K * sizeof(T));
 }
 
@@ -141,9 +154,15 @@ void all(const Distances& s, const T* a, const T* b, T* out) {
   });
 }
 
+template <class T>
+void no_slope(T* grad, int64_t n) {
+  for (int64_t i = 0; i < n; i++) grad[i] = 0;
+}
+
 template <class T, template <class> class Norm>
 void all_backward(const Distances& s, const T* g, const T* a, const T* b, const T* d, T* grad) {
   using X = V<T>;
+  if (s.p == 0) return no_slope(grad, s.batches * s.rows * s.length);
   Padded<T> rows(a, s.batches * s.rows, s.length), others(b, s.batches * s.others, s.length);
   X p = splat<X>(T(s.p));
   int64_t work = s.others * s.length + 1;
@@ -187,6 +206,7 @@ void pairs(const Distances& s, const T* a, T* out) {
 template <class T, template <class> class Norm>
 void pairs_backward(const Distances& s, const T* g, const T* a, const T* d, T* grad) {
   using X = V<T>;
+  if (s.p == 0) return no_slope(grad, s.rows * s.length);
   Padded<T> rows(a, s.rows, s.length);
   std::unique_ptr<T[]> sums(new T[size_t(s.rows * rows.length)]());
   X p = splat<X>(T(s.p));
