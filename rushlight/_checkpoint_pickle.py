@@ -118,6 +118,8 @@ class _NamesPickler(_PythonPickler):
             name = name or getattr(obj, "__qualname__", None) or obj.__name__
             module = vars(pickle)["whichmodule"](obj, name)
             if module.partition(".")[0] != "rushlight" or "." in name:
+                if "<locals>" in name:
+                    pickle.dumps(obj)  # refused in the words, and by the type, of the pickler that torch uses
                 super().save_global(obj, name)
                 return
             module, name = torch_name(module, name)

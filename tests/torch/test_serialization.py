@@ -128,6 +128,19 @@ class _AsRushlight(pickle.Unpickler):
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_what_is_local_is_refused_in_torchs_words():
+    class Local:
+        pass
+
+    for obj in (Local, Local(), {"activation": lambda x: x}):
+        refusals = []
+        for library in (rushlight, torch):
+            with pytest.raises((AttributeError, pickle.PicklingError)) as refusal:
+                library.save(obj, io.BytesIO())
+            refusals.append((refusal.type, str(refusal.value)))
+        assert refusals[0] == refusals[1]
+
+
 def test_pickles_of_torch_are_read():
     theirs = content(torch) | {"layer": torch.nn.Linear(2, 1)}
     read = _AsRushlight(io.BytesIO(pickle.dumps(theirs))).load()
