@@ -21,7 +21,7 @@ def _with_dims(sparse_dim: int, dense_dim: int, size: Any, *, dtype: Any = None,
     from rushlight.ops.sparse_forms import check_dims
 
     check_dims(size, sparse_dim, dense_dim)
-    return empty(size, dtype or _C.get_default_dtype(), _C.device("cpu"), sparse_dim)
+    return empty(size, dtype or _C.get_default_dtype(), _C.as_device("cpu"), sparse_dim)
 
 
 def _tensors(

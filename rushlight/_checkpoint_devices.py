@@ -38,7 +38,7 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
     if location == "cpu":
         return storage
     if location.startswith("cuda"):
-        _C.device(location)
+        _C.as_device(location)
         validate_cuda_device(location)
     try:
         if location.startswith("cpu:"):

@@ -62,7 +62,7 @@ def get_default_device() -> _C.device:
         chosen = _C.empty(
             (0,), _C.float32, chosen
         ).device  # which one it would be: an error says that there is none
-    return chosen or _C.device("cpu")
+    return chosen or _C.as_device("cpu")
 
 
 def set_default_device(device: Any) -> None:
@@ -77,7 +77,7 @@ def set_default_device(device: Any) -> None:
 
 
 def _checked(device: Any) -> _C.device | None:
-    chosen = _C.device(device)
+    chosen = _C.as_device(device)
     return None if chosen.type == "cpu" else chosen
 
 
@@ -106,7 +106,7 @@ def get_device_module(device: Any = None) -> Any:
 
     if not isinstance(device, (_C.device, str, type(None))):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
-    kind = get_default_device().type if device is None else _C.device(device).type
+    kind = get_default_device().type if device is None else _C.as_device(device).type
     try:
         return import_module(f"rushlight.{kind}")
     except ModuleNotFoundError as error:

@@ -246,10 +246,10 @@ def to(self, *args, **kwargs):
 
 def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
     if device is not None:
-        device = _C.device(device)
+        device = _C.as_device(device)
         if device.type == "cpu":
             copy = copy or device.index is not None  # "cpu:0" is another than "cpu", to begin with
-            device = _C.device("cpu")
+            device = _C.as_device("cpu")
         if device != self.device:
             if device.type == "cuda":
                 raise AssertionError("Torch not compiled with CUDA enabled")

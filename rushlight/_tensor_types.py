@@ -50,7 +50,7 @@ class tensortype(type):
 
 def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     """Uninitialised memory of the given sizes, or a copy of data."""
-    device = _C.device(device or "cpu")  # these do not ask for the default device
+    device = _C.as_device(device or "cpu")  # these do not ask for the default device
     if device.type != "cpu":
         raise RuntimeError(
             f"legacy constructor expects device type: cpu but device type: {device.type} was passed"

@@ -73,7 +73,7 @@ def to_arguments(args: tuple, kwargs: dict[str, Any]) -> To:
 
 def _asked(given: dict[str, Any]) -> To:
     if given.get("device") is not None:
-        given["device"] = _C.device(given["device"])
+        given["device"] = _C.as_device(given["device"])
     if "tensor" in given:
         other = given.pop("tensor")
         if isinstance(other, Tensor):
@@ -81,5 +81,5 @@ def _asked(given: dict[str, Any]) -> To:
         else:
             whole = _C.uint64 if type(other) is int and other >= 2**63 else _C.int64
             kinds = {bool: _C.bool, int: whole, complex: _C.complex128}
-            given |= {"device": _C.device("cpu"), "dtype": kinds.get(type(other), _C.float64)}
+            given |= {"device": _C.as_device("cpu"), "dtype": kinds.get(type(other), _C.float64)}
     return To(**given)

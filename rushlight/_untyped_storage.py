@@ -339,7 +339,7 @@ class UntypedStorage(StorageBase):
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
         """This storage on a GPU."""
-        return self.to(device=_C.device("cuda" if device is None else device))
+        return self.to(device=_C.as_device("cuda" if device is None else device))
 
     def new(self) -> UntypedStorage:
         """An empty storage."""
@@ -351,7 +351,7 @@ class UntypedStorage(StorageBase):
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """This storage on another device; itself if it is there."""
-        if _C.device(device) == self.device:
+        if _C.as_device(device) == self.device:
             return self
         return UntypedStorage._of(self._all().to(device))
 
@@ -408,7 +408,7 @@ def _byte(value: int) -> int:
 
 def check_device(device: Any) -> None:
     """Refuses devices on which no storage can be."""
-    kind = "cpu" if device is None else _C.device(device).type
+    kind = "cpu" if device is None else _C.as_device(device).type
     if kind not in ("cpu", "cuda", "meta"):
         raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {kind}")
 

@@ -278,7 +278,7 @@ def _element_size(dtype: _C.dtype) -> int:
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
     """The index of a device; with `optional` the current one for None, with `allow_cpu` -1 for the CPU."""
     if isinstance(device, str):
-        device = _C.device(device)
+        device = _C.as_device(device)
     if isinstance(device, _C.device):
         if device.type == "cpu" and not allow_cpu:
             raise ValueError(f"Expected a non cpu device, but got: {device}")

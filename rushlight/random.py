@@ -65,7 +65,7 @@ def fork_rng(
     if enabled and devices is not None and list(devices):
         raise AssertionError("Torch not compiled with CUDA enabled")
     if device_type is not None:
-        _C.device(device_type)  # raises if there is no such device
+        _C.as_device(device_type)  # raises if there is no such device
     state = get_rng_state() if enabled else None
     try:
         yield

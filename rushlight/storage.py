@@ -288,8 +288,10 @@ class TypedStorage:
                 "from_buffer: 'device' can only be specified in UntypedStorage.from_buffer and "
                 "TypedStorage.from_buffer"
             )
-        if device is not None and _C.device(device).type != "cpu":
-            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {_C.device(device).type}")
+        if device is not None and _C.as_device(device).type != "cpu":
+            raise RuntimeError(
+                f"TypedStorage.from_buffer: Not available for device {_C.as_device(device).type}"
+            )
         if dtype is not None and not isinstance(dtype, _C.dtype):
             raise RuntimeError("argument 'dtype' must be of type torch.dtype")
         dtype = fixed or dtype or _C.get_default_dtype()

@@ -208,11 +208,9 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
            "), but expected one of:\n * (torch.device device)\n * (str type, int index = -1)");
 }
 
-PyObject* device_new(PyTypeObject* type_object, PyObject* args, PyObject* kwargs) {
+// as_device(...): what `device(...)` makes, for our own functions, whose steps no mode is asked about.
+PyObject* as_device(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    if (modes.function_mode) {
-      return dispatch_torch_function(reinterpret_cast<PyObject*>(type_object), args, kwargs);
-    }
     PyObject *type = nullptr, *index = nullptr;
     read_device_arguments(args, kwargs, type, index);
     Device device = device_from(type);
@@ -226,6 +224,12 @@ PyObject* device_new(PyTypeObject* type_object, PyObject* args, PyObject* kwargs
     if (indexed) device.index = read_device_index(index);
     return device_object(device);
   });
+}
+
+PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* device = reinterpret_cast<PyObject*>(type);
+  if (modes.function_mode) return guarded([&] { return dispatch_torch_function(device, args, kwargs); });
+  return as_device(device, args, kwargs);
 }
 
 PyObject* device_repr(PyObject* self) {
@@ -295,7 +299,9 @@ PyObject* py_dtype_cpp_name(PyObject*, PyObject* dtype) {
   return guarded([&] { return PyUnicode_FromString(dtype_cpp_name(dtype_from(dtype))); });
 }
 
-PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr},
+PyMethodDef functions[] = {{"as_device", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(as_device)),
+                            METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"set_size_type", set_size_type, METH_O, nullptr},
                            {"name_in_errors", name_in_errors, METH_VARARGS, nullptr},
                            {"dtype_cpp_name", py_dtype_cpp_name, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

@@ -312,7 +312,7 @@ def to_dtype(x: CompressedTensor, dtype: Any) -> CompressedTensor:
 @kernel("to_device")
 def to_device(x: CompressedTensor, dtype: Any, device: Any) -> CompressedTensor:
     """All parts elsewhere."""
-    create.refuse_sparse_on(_C.device(device))
+    create.refuse_sparse_on(_C.as_device(device))
     compressed, plain, values = x.parts
     return make(x.form, compressed.to(device), plain.to(device), values.to(device, dtype), x.shape)
 

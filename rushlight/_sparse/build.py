@@ -208,7 +208,7 @@ def to_dtype(x: SparseTensor, dtype: Any) -> SparseTensor:
 @kernel("to_device")
 def to_device(x: SparseTensor, dtype: Any, device: Any) -> SparseTensor:
     """Both parts elsewhere."""
-    create.refuse_sparse_on(_C.device(device))
+    create.refuse_sparse_on(_C.as_device(device))
     indices, values, was = x.parts
     return make(indices.to(device), values.to(device, dtype), x.shape, was)
 

@@ -215,7 +215,7 @@ def is_autocast_available(device_type: str) -> bool:
     >>> rushlight.amp.is_autocast_available("cpu")
     True
     """
-    kind = _C.device(device_type).type
+    kind = _C.as_device(device_type).type
     return kind == "cpu" or kind in _DEFAULTS
 
 
@@ -268,7 +268,7 @@ class autocast:
     ) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device, self._kind = device_type, _C.device(device_type).type
+        self.device, self._kind = device_type, _C.as_device(device_type).type
         self.fast_dtype = dtype or get_autocast_dtype(device_type)
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if self.device == "cuda" and enabled:
@@ -325,7 +325,7 @@ class autocast:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on in this thread."""
-    kind = _C.device(device_type).type
+    kind = _C.as_device(device_type).type
     return _state.enabled if kind == "cpu" else _elsewhere(kind, _UNKNOWN)[0]
 
 
@@ -334,7 +334,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
     if enabled is None:
         device_type, enabled = "cuda", bool(device_type)
     keep(_switched, _put_back)
-    kind = _C.device(device_type).type
+    kind = _C.as_device(device_type).type
     if kind != "cpu":
         _elsewhere(kind, _UNKNOWN)[0] = enabled
         return
@@ -368,14 +368,14 @@ def _put_back(switched: tuple) -> None:
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:
     """The dtype autocast uses on a kind of device."""
-    kind = _C.device(device_type).type
+    kind = _C.as_device(device_type).type
     return _state.dtype if kind == "cpu" else _elsewhere(kind, "unsupported scalarType")[1]
 
 
 def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
     """Chooses the dtype autocast uses."""
     keep(_switched, _put_back)
-    kind = _C.device(device_type).type
+    kind = _C.as_device(device_type).type
     if kind == "cpu":
         _state.dtype = dtype
     else:

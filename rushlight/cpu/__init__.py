@@ -34,7 +34,7 @@ def current_device() -> str:
 
 def set_device(device: Any) -> None:
     """Chooses the CPU, which is always chosen."""
-    if _C.device(device).type != "cpu":
+    if _C.as_device(device).type != "cpu":
         raise ValueError(f"Expected a cpu device, but got: {device}")
 
 

@@ -119,7 +119,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
     """
     from rushlight.storage import UntypedStorage
 
-    if device is not None and _C.device(device).type != "cpu":
+    if device is not None and _C.as_device(device).type != "cpu":
         raise NotImplementedError(f"from_file: a file is mapped to main memory, not to {device}")
     dtype = dtype or _C.get_default_dtype()
     storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)

@@ -337,7 +337,7 @@ def _build(compressed, plain, values, size, layout, dtype, device, requires_grad
     from rushlight import as_tensor
     from rushlight._compressed import table  # noqa: F401  (the kernels)
 
-    create.refuse_sparse_on(_C.device(device or "cpu"))
+    create.refuse_sparse_on(_C.as_device(device or "cpu"))
     values = as_tensor(values, dtype=dtype)
     compressed, plain = as_tensor(compressed), as_tensor(plain)
     if compressed.dtype != plain.dtype and not plain.numel():

@@ -73,7 +73,7 @@ def refuse_sparse_on(device):
 
 def without_entries(size, dtype, device, requires_grad, layout_=sparse_coo, name="zeros"):
     """A sparse tensor of zeros."""
-    place = _C.device(device or "cpu")
+    place = _C.as_device(device or "cpu")
     refuse_sparse_on(place)
     dtype = dtype or _C.get_default_dtype()
     if layout_ is not sparse_coo:

@@ -135,7 +135,7 @@ def _ends(name, start, end, steps, device):
             )
         if device is None and any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
             device = "meta"
-        known = device is None or _C.device(device).type != "meta"  # there any number is as good
+        known = device is None or _C.as_device(device).type != "meta"  # there any number is as good
         start, end = (
             x if not isinstance(x, Tensor) else x.item() if known else (1j if x.is_complex() else 1.0)
             for x in (start, end)

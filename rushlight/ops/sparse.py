@@ -532,7 +532,7 @@ def sparse_coo_tensor(
         indices, values, size = list(args) + [indices, values, size][len(args) :]
     if indices is None or values is None or not isinstance(size, (tuple, list, type(None))):
         _refuse_arguments(args or tuple(value for value in (indices, values, size) if value is not None))
-    create.refuse_sparse_on(_C.device(device or "cpu"))
+    create.refuse_sparse_on(_C.as_device(device or "cpu"))
     values = as_tensor(values, dtype=dtype)
     indices = as_tensor(indices).to(_C.int64)
     if values.dim() == 0:
