@@ -25,7 +25,8 @@ double read_order(const Primitive& op, PyObject* p) {
   double order = PyFloat_AsDouble(p);
   if (order == -1 && PyErr_Occurred()) throw PythonError{};
   if (!(order >= 0))
-    failf(PyExc_RuntimeError, "%s only supports non-negative p values", op.name[0] == 'c' ? "cdist" : "pdist");
+    failf(PyExc_RuntimeError, "%s only supports non-negative p values",
+          op.name[0] == 'c' ? "cdist" : "pdist");
   return order;
 }
 
