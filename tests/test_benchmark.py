@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -40,9 +41,10 @@ def test_instructions_are_counted():
     assert any(
         "_C." in function for _, function in one.stats()
     )  # by its file: an installed one has no symbols
-    # Callgrind's own sum, and the function around all others; the loop is in one that was entered before.
+    # Callgrind's own sum, and the function around all others; in 3.12 the loop is in one entered before.
     assert f"totals: {one.counts()}\n" in one.stmt_callgrind_out
-    assert one.stats(inclusive=True)[0].count >= 0.9 * one.counts()
+    share = 0.9 if sys.version_info[:2] == (3, 12) else 0.95
+    assert one.stats(inclusive=True)[0].count >= share * one.counts()
 
 
 def test_no_sparse_tensors():

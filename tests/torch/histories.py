@@ -236,11 +236,7 @@ def _overlap(torch, text, tensors):
     """Whether a statement names tensors that lie in the same memory in different ways, or one whose own
     elements share memory: then torch may read what it has written."""
     lying, products = {}, "addmm_" in text
-    named = [name for name in re.findall(r"\w+", text) if name in tensors]
-    # The same tensor may be named twice: `x.addmm_(w, x.detach())`.
-    if any(word in text for word in ("addmm_", "put_", "masked_scatter_")) and len(set(named)) < len(named):
-        return True
-    for name in set(named):
+    for name in set(re.findall(r"\w+", text)) & tensors.keys():
         places = _places(tensors[name])
         if len(set(places)) < len(places):
             return True
