@@ -7,17 +7,12 @@ the module takes the careful path; a module nobody hooked pays two flag tests on
 import functools
 from collections import OrderedDict
 
+# The tables of global hooks are where torch has them, and where programs put empty ones in their place.
+import rushlight.nn.module as _shared
 from rushlight import Tensor
 from rushlight._warn import warn
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
 
-_global_backward_pre_hooks: dict = OrderedDict()
-_global_backward_hooks: dict = OrderedDict()
-_global_is_full_backward_hook = None
-_global_forward_pre_hooks: dict = OrderedDict()
-_global_forward_hooks: dict = OrderedDict()
-_global_forward_hooks_always_called: dict = OrderedDict()
-_global_forward_hooks_with_kwargs: dict = OrderedDict()
 # Set by the first global registration and never cleared: the careful path is right with or without hooks.
 _global_hooked = False
 _NOTHING = object()
@@ -82,9 +77,9 @@ class ModuleCall:
             result = self.forward(*args, **kwargs)
             for table, always, with_kwargs in (
                 (
-                    _global_forward_hooks,
-                    _global_forward_hooks_always_called,
-                    _global_forward_hooks_with_kwargs,
+                    _shared._global_forward_hooks,
+                    _shared._global_forward_hooks_always_called,
+                    _shared._global_forward_hooks_with_kwargs,
                 ),
                 (self._forward_hooks, self._forward_hooks_always_called, self._forward_hooks_with_kwargs),
             ):
@@ -118,7 +113,7 @@ class ModuleCall:
         return self.forward(*input, **kwargs)
 
     def _run_forward_pre_hooks(self, args, kwargs):
-        for hook in list(_global_forward_pre_hooks.values()):
+        for hook in list(_shared._global_forward_pre_hooks.values()):
             replaced = hook(self, args)
             if replaced is not None:
                 args = replaced if isinstance(replaced, tuple) else (replaced,)
@@ -147,14 +142,16 @@ class ModuleCall:
     def _get_backward_hooks(self):
         """The full hooks and the plain ones, global ones first."""
         full, plain = [], []
-        if _global_backward_hooks:
-            (full if _global_is_full_backward_hook else plain).extend(_global_backward_hooks.values())
+        if _shared._global_backward_hooks:
+            (full if _shared._global_is_full_backward_hook else plain).extend(
+                _shared._global_backward_hooks.values()
+            )
         if self._backward_hooks:
             (full if self._is_full_backward_hook else plain).extend(self._backward_hooks.values())
         return full, plain
 
     def _get_backward_pre_hooks(self):
-        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        return [*_shared._global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
     def _attach_plain_backward_hooks(self, args, result):
         _, hooks = self._get_backward_hooks()
@@ -279,9 +276,9 @@ class _AlwaysCalled:
         for kind, table, always, with_kwargs in (
             (
                 "global module",
-                _global_forward_hooks,
-                _global_forward_hooks_always_called,
-                _global_forward_hooks_with_kwargs,
+                _shared._global_forward_hooks,
+                _shared._global_forward_hooks_always_called,
+                _shared._global_forward_hooks_with_kwargs,
             ),
             (
                 "module",
@@ -341,45 +338,43 @@ def _register_global(hook, table, marks=()):
 
 def register_module_forward_pre_hook(hook):
     """Run ``hook(module, args)`` before the ``forward`` of every module."""
-    return _register_global(hook, _global_forward_pre_hooks)
+    return _register_global(hook, _shared._global_forward_pre_hooks)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """Run ``hook(module, args, output)`` after the ``forward`` of every module."""
     marks = [
-        (_global_forward_hooks_with_kwargs, with_kwargs),
-        (_global_forward_hooks_always_called, always_call),
+        (_shared._global_forward_hooks_with_kwargs, with_kwargs),
+        (_shared._global_forward_hooks_always_called, always_call),
     ]
-    return _register_global(hook, _global_forward_hooks, marks)
+    return _register_global(hook, _shared._global_forward_hooks, marks)
 
 
 def register_module_full_backward_pre_hook(hook):
     """Run ``hook(module, grad_output)`` for every module whose output's gradient is known."""
-    return _register_global(hook, _global_backward_pre_hooks)
+    return _register_global(hook, _shared._global_backward_pre_hooks)
 
 
 def register_module_full_backward_hook(hook):
     """Run ``hook(module, grad_input, grad_output)`` for every module whose inputs' gradient is known."""
-    global _global_is_full_backward_hook
-    if _global_is_full_backward_hook is False:
+    if _shared._global_is_full_backward_hook is False:
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please "
             "use only one of them."
         )
-    _global_is_full_backward_hook = True
-    return _register_global(hook, _global_backward_hooks)
+    _shared._global_is_full_backward_hook = True
+    return _register_global(hook, _shared._global_backward_hooks)
 
 
 def register_module_backward_hook(hook):
     """Deprecated in torch: the hook sees the gradients of the last node of each ``forward`` only."""
-    global _global_is_full_backward_hook
-    if _global_is_full_backward_hook is True:
+    if _shared._global_is_full_backward_hook is True:
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please "
             "use only one of them."
         )
-    _global_is_full_backward_hook = False
-    return _register_global(hook, _global_backward_hooks)
+    _shared._global_is_full_backward_hook = False
+    return _register_global(hook, _shared._global_backward_hooks)
 
 
 def _note_module(error, module):

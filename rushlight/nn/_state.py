@@ -5,6 +5,7 @@ what one module stores of its own is in ``_save_to_state_dict`` and ``_load_from
 subclasses may override.
 """
 
+import weakref
 from collections import OrderedDict, namedtuple
 from typing import Any
 
@@ -31,14 +32,28 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _WithModule:
-    """A load hook that also receives the module it belongs to; picklable, unlike a closure."""
+    """A load hook that also receives the module it belongs to; picklable, unlike a closure.
+
+    The module is held weakly: it holds the hook, and is to be freed with its last reference.
+    """
 
     def __init__(self, hook, module):
         self.hook = hook
-        self.module = module
+        self.module = weakref.ref(module)
 
     def __call__(self, *args):
-        return self.hook(self.module, *args)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __getstate__(self):
+        return {"hook": self.hook, "module": self.module()}
+
+    def __setstate__(self, state):
+        if state["module"] is None:
+            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+        self.__init__(**state)
 
 
 def _swap_loaded(current, loaded, assign):

@@ -103,7 +103,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             if i == 0:
                 gather = gather.index_copy(0, rows, labels)
                 continue
-            cluster = self.tail[i - 1](input.index_select(0, rows)).log_softmax(1)
+            cluster = F.log_softmax(self.tail[i - 1](input.index_select(0, rows)), 1)
             gather = gather.index_fill(0, rows, self.shortlist_size + i - 1)
             within = cluster.gather(1, (labels - low).unsqueeze(1)).squeeze(1)
             output = output.index_copy(0, rows, within)
@@ -112,17 +112,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "
                 f"[{target.min().item()}, {target.max().item()}] were found. "
             )
-        head = self.head(input).log_softmax(1)
+        head = F.log_softmax(self.head(input), 1)
         output = output + head.gather(1, gather.unsqueeze(1)).squeeze()
         loss = (-output).mean()
         return _ASMoutput(output if dims else output.squeeze(0), loss)
 
     def _get_full_log_prob(self, input, head_output):
         """The logarithms of all probabilities, given the head's output."""
-        head = head_output.log_softmax(1)
+        head = F.log_softmax(head_output, 1)
         parts = [head[:, : self.shortlist_size]]
         for i, cluster in enumerate(self.tail):
-            parts.append(cluster(input).log_softmax(1) + head[:, self.shortlist_size + i].unsqueeze(1))
+            parts.append(F.log_softmax(cluster(input), 1) + head[:, self.shortlist_size + i].unsqueeze(1))
         return rushlight.cat(parts, 1)
 
     def log_prob(self, input):

@@ -16,14 +16,8 @@ from rushlight import _C, Tensor
 from rushlight import __future__ as _future
 from rushlight._to_arguments import to_arguments
 from rushlight._warn import warn
-from rushlight.nn._call import (  # noqa: F401
+from rushlight.nn._call import (
     ModuleCall,
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
-    _global_forward_hooks,
-    _global_forward_hooks_always_called,
-    _global_forward_hooks_with_kwargs,
-    _global_forward_pre_hooks,
     _register,
     register_module_backward_hook,
     register_module_forward_hook,
@@ -49,6 +43,13 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+_global_backward_pre_hooks: dict = OrderedDict()
+_global_backward_hooks: dict = OrderedDict()
+_global_is_full_backward_hook = None
+_global_forward_pre_hooks: dict = OrderedDict()
+_global_forward_hooks: dict = OrderedDict()
+_global_forward_hooks_always_called: dict = OrderedDict()
+_global_forward_hooks_with_kwargs: dict = OrderedDict()
 _global_parameter_registration_hooks: dict = OrderedDict()
 _global_module_registration_hooks: dict = OrderedDict()
 _global_buffer_registration_hooks: dict = OrderedDict()

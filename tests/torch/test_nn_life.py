@@ -3,7 +3,11 @@
 Each function runs with one library and then the other; what it returns or raises must be the same.
 """
 
+import copy
+import gc
 import warnings
+import weakref
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -44,6 +48,88 @@ def linear_hook(t):
             layer.register_backward_hook(lambda module, gi, go: found.append(shapes(gi) + shapes(go)))
             layer(t.ones(4, 2, requires_grad=requires_grad)).sum().backward()
     return str(found)
+
+
+@case("tables of global hooks that a program empties by putting others in their place")
+def replaced_tables(t):
+    module, found = t.nn.modules.module, []
+    module.register_module_forward_pre_hook(lambda *args: found.append("before"))
+    module.register_module_forward_hook(lambda *args: found.append("after"), always_call=True)
+    module.register_module_full_backward_hook(lambda *args: found.append("gradient"))
+    module.register_module_full_backward_pre_hook(lambda *args: found.append("gradient of the output"))
+    module.register_module_parameter_registration_hook(lambda *args: found.append("parameter"))
+    t.nn.Linear(1, 1, bias=False)(t.ones(1, requires_grad=True)).backward()
+    tables = [
+        name for name in dir(module) if name.startswith("_global_") and name.endswith(("hooks", "called"))
+    ]
+    for name in tables:
+        setattr(module, name, OrderedDict())
+    found.append("emptied")
+    t.nn.Linear(1, 1, bias=False)(t.ones(1, requires_grad=True)).backward()
+    full = module._global_is_full_backward_hook
+    module._global_is_full_backward_hook = None
+    return found, tables, full
+
+
+@case("a module is freed with its last reference, whatever hooks it has")
+def freed_at_once(t):
+    def load(module):
+        module.load_state_dict(module.state_dict())
+
+    found = []
+    gc.disable()
+    try:
+        for name in [
+            "forward_pre_hook",
+            "forward_hook",
+            "full_backward_hook",
+            "full_backward_pre_hook",
+            "state_dict_pre_hook",
+            "state_dict_post_hook",
+            "load_state_dict_pre_hook",
+            "load_state_dict_post_hook",
+        ]:
+            layer = t.nn.Linear(1, 1)
+            getattr(layer, "register_" + name)(lambda *args, name=name: found.append(name))
+            alive = weakref.ref(layer)
+            layer(t.ones(1, requires_grad=True)).backward()
+            load(layer)
+            load(copy.deepcopy(layer))
+            del layer
+            found.append(alive() is None)
+    finally:
+        gc.enable()
+    return found
+
+
+@case("attention calls the functions that a program put in the place of torch.nn.functional's")
+def replaced_functions(t):
+    functional, found = t.nn.functional, []
+    names = ("linear", "softmax", "dropout", "scaled_dot_product_attention", "interpolate", "log_softmax")
+    kept = {name: getattr(functional, name) for name in names}
+
+    def telling(name):
+        def call(*args, **options):
+            found.append(name)
+            return kept[name](*args, **options)
+
+        return call
+
+    x, y = t.ones(3, 2, 4), t.ones(3, 2, 4)
+    try:
+        for name in names:
+            setattr(functional, name, telling(name))
+        for options in ({}, {"dropout": 0.5}, {"kdim": 4, "vdim": 4, "bias": False}):
+            layer = t.nn.MultiheadAttention(4, 2, **options)
+            for need_weights in (True, False):
+                for given in ((x, x, x), (x, y, y), (x, y, x)):
+                    layer(*given, need_weights=need_weights)
+        functional.upsample(x, scale_factor=2)
+        t.nn.AdaptiveLogSoftmaxWithLoss(4, 5, [2]).log_prob(x[0])
+    finally:
+        for name, function in kept.items():
+            setattr(functional, name, function)
+    return found
 
 
 @case("what a plain backward hook on Linear returns is used")

@@ -5,9 +5,9 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
+from rushlight.nn import functional as F  # whose functions a program may replace: attention is made of those
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional.dropout import dropout
-from rushlight.nn.functional.linear import linear
 from rushlight.ops._facts import told
 from rushlight.ops._lacking import once
 from rushlight.ops._node_names import asked_plainly
@@ -386,14 +386,14 @@ def _project(query, key, value, weight, bias):
     size = query.size(-1)
     if key is value:
         if query is key:
-            return linear(query, weight, bias).chunk(3, -1)
+            return F.linear(query, weight, bias).chunk(3, -1)
         split = [size, 2 * size]
         weights = weight.split(split)
         biases = (None, None) if bias is None else bias.split(split)
-        return linear(query, weights[0], biases[0]), *linear(key, weights[1], biases[1]).chunk(2, -1)
+        return F.linear(query, weights[0], biases[0]), *F.linear(key, weights[1], biases[1]).chunk(2, -1)
     w_q, w_k, w_v = weight.chunk(3)
     b_q, b_k, b_v = (None,) * 3 if bias is None else bias.chunk(3)
-    return linear(query, w_q, b_q), linear(key, w_k, b_k), linear(value, w_v, b_v)
+    return F.linear(query, w_q, b_q), F.linear(key, w_k, b_k), F.linear(value, w_v, b_v)
 
 
 def _project_apart(inputs, weights, bias, embed_dim):
@@ -407,7 +407,7 @@ def _project_apart(inputs, weights, bias, embed_dim):
                 f"expecting {name} weights shape of {(embed_dim, given.size(-1))}, but got {weight.shape}"
             )
     biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return map(linear, inputs, weights, biases)
+    return map(F.linear, inputs, weights, biases)
 
 
 def _padding_by_heads(mask, batch, num_heads, keys):
@@ -525,9 +525,9 @@ def multi_head_attention_forward(
         scores = rushlight.bmm(q * math.sqrt(1.0 / head_dim), k.mT)
         if attn_mask is not None:
             scores = scores + attn_mask
-        weights = rushlight.softmax(scores, -1)
+        weights = F.softmax(scores, -1)
         if dropout_p > 0.0:
-            weights = dropout(weights, dropout_p)
+            weights = F.dropout(weights, dropout_p)
         result = rushlight.bmm(weights, v)
     else:
         weights = None
@@ -537,10 +537,10 @@ def multi_head_attention_forward(
             else:
                 attn_mask = attn_mask.view(batch, num_heads, -1, keys)
         heads = [x.view(batch, num_heads, x.size(1), head_dim) for x in (q, k, v)]
-        result = scaled_dot_product_attention(*heads, attn_mask, dropout_p, is_causal)
+        result = F.scaled_dot_product_attention(*heads, attn_mask, dropout_p, is_causal)
         result = result.view(batch * num_heads, length, head_dim)
     result = result.transpose(0, 1).reshape(length * batch, embed_dim)
-    result = linear(result, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
+    result = F.linear(result, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     if weights is not None:
         weights = weights.view(batch, num_heads, length, keys)
         if average_attn_weights:

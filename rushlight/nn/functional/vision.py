@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight._signatures import check_call
 from rushlight._warn import warn
+from rushlight.nn import functional as F
 from rushlight.nn.functional._checks import functional
 from rushlight.ops import resample
 from rushlight.ops.grid import affine_grid_generator, grid_sampler
@@ -38,7 +39,7 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
     tensor([[[1., 1., 1., 1.]]])
     """
     warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
-    return resample.interpolate(input, size, scale_factor, mode, align_corners)
+    return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @functional
@@ -49,7 +50,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
     torch.Size([1, 1, 4, 4])
     """
     warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
-    return resample.interpolate(input, size, scale_factor, mode="nearest")
+    return F.interpolate(input, size, scale_factor, mode="nearest")
 
 
 @functional
@@ -60,7 +61,7 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     torch.Size([1, 1, 4, 4])
     """
     warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
-    return resample.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    return F.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 _CHANGED = (
