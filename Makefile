@@ -4,7 +4,7 @@
 #   make test        the test suite                     make lint    ruff, mypy, clang-format
 #   make test-torch  the suite's comparisons with torch make format  rewrite in the project's style
 #   make bench       ratios against torch 2.13          make clean   remove what the build made
-#   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md and the stubs
+#   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md, the stubs, the pictures
 #   make tsan        tests with threads under TSan
 #
 # VENV=path uses (or makes) another virtual environment; TESTS=... and ARGS=... select tests and pass options.
@@ -49,6 +49,7 @@ bench: $(INSTALLED) $(VENV)/.rushlight-torch
 
 coverage: $(INSTALLED)
 	$(PY) tools/coverage.py
+	$(PY) tools/pictures.py
 
 # Python itself is not built with ASan, so its run time is loaded first; libstdc++ comes with it because ASan
 # looks for __cxa_throw when it starts. PYTHONMALLOC=malloc lets ASan see every Python object.
