@@ -42,7 +42,8 @@ class Graph:
         self.arriving = {}  # what it brought
         self.rows = {}
         for tensor in tensors.values():
-            self.place(tensor.grad_fn, 0)
+            if tensor.grad_fn not in self.rows:
+                self.place(tensor.grad_fn, 0)
 
     def place(self, node, row):
         self.rows[node] = row
