@@ -567,3 +567,21 @@ def test_batched_gradients_of_compressed_layouts_are_refused_as_torch_does():
     with pytest.raises(RuntimeError, match="Sparse CSR tensors do not have is_contiguous") as refused:
         torch.autograd.gradcheck(lambda v: v.to_dense() * 2, (x,), masked=True, check_batched_grad=True)
     assert refused.type is RuntimeError
+
+
+def test_any_part_of_them_can_be_the_first_that_is_imported():
+    found = Path(torch.__file__).parent
+    files = [file for part in ("_sparse", "_compressed") for file in (found / part).glob("[a-z]*.py")]
+    names = [f"rushlight.{file.parent.name}.{file.stem}" for file in files]
+    program = """
+import sys, rushlight as torch
+loaded = set(sys.modules)
+for name in NAMES:
+    for other in set(sys.modules) - loaded:
+        del sys.modules[other]
+    __import__(name)
+"""
+    command = [sys.executable, "-c", program.replace("NAMES", repr(names))]
+    subprocess.run(command, check=True, cwd=found.parent)
+    program = "import rushlight as torch; torch.sparse_coo_tensor([[0]], [1.0], (2,), check_invariants=True)"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=found.parent)

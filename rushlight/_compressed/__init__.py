@@ -5,3 +5,5 @@ All four are one thing here: lines along the compressed dimension, in each the p
 every entry a value, a block, or either with dense dimensions behind. Kernels see the place that each element
 has in the matrix, and share what they can with the tensors in coordinates (rushlight/_sparse).
 """
+
+from rushlight._compressed import table as table  # first: the kernels and the table import each other
