@@ -70,11 +70,17 @@ class _VersionWrapper:
         return self.val
 
 
-def _aliases() -> bool:
-    """Whether the operation of the moment returns memory of an argument: a view, or a write in place. Keeping
-    its result would keep nothing, and the write has to happen again."""
+def _is_view() -> bool:
+    """Whether the operation of the moment returns a view: keeping it would keep nothing of its own."""
     _, primitive, out, *_ = _dispatching.calls[-1]
-    return out is not None or (primitive is not None and primitive.is_view)
+    return out is None and primitive is not None and primitive.is_view
+
+
+def _is_to_repeat(args: tuple, kept: Any) -> bool:
+    """Whether a kept write in place has to happen again: to another tensor than the kept one."""
+    if _dispatching.calls[-1][2] is None:
+        return False
+    return args[0].untyped_storage().data_ptr() != kept.val.untyped_storage().data_ptr()
 
 
 def _each(function: Callable, result: Any) -> Any:
@@ -110,7 +116,7 @@ class _CachingTorchDispatchMode(_CountingMode):
         policy = self.policy_fn(context, func, *args, **kwargs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        kept = policy in _KEPT and not _aliases()
+        kept = policy in _KEPT and not _is_view()
         self.storage[func][self.func_counter[func]] = _each(_VersionWrapper, result) if kept else _RECOMPUTE
         self.func_counter[func] += 1
         return result
@@ -130,8 +136,9 @@ class _CachedTorchDispatchMode(_CountingMode):
         calls, call = self.storage.get(func, {}), self.func_counter[func]
         self.func_counter[func] += 1
         if call not in calls:
+            which = f"{func} invocation index {call}" if calls else func
             raise RuntimeError(
-                f"{func} encountered during backward but not found in storage. {_SAC_MISMATCH_MSG}"
+                f"{which} encountered during backward but not found in storage. {_SAC_MISMATCH_MSG}"
             )
         kept = calls[call]
         if kept is _CONSUMED:
@@ -139,7 +146,7 @@ class _CachedTorchDispatchMode(_CountingMode):
                 "Trying to backward an extra time. You are only allowed to backward once on any region "
                 "computed under selective activation checkpoint."
             )
-        if kept is _RECOMPUTE:
+        if kept is _RECOMPUTE or _is_to_repeat(args, kept):
             return func(*args, **kwargs)
         calls[call] = _CONSUMED
         return _each(lambda wrapper: wrapper.get_val(self.allow_cache_entry_mutation), kept)

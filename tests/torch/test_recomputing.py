@@ -391,6 +391,68 @@ torch.nn.functional.l1_loss(x, y.detach())"""
                 seen.append(type(error).__name__)
         return seen
 
+    @case("a kept tensor that was written is not written again, if writes are allowed")
+    def _():
+        seen = []
+        for function in (
+            lambda x: x.sin().mul_(2).cos().sum(),
+            lambda x: (y := x.sin(), y[0].mul_(3), y.cos().sum())[-1],
+            lambda x: torch.nn.functional.dropout(x, 0.5).sin().sum(),
+        ):
+            torch.manual_seed(0)
+            x = torch.arange(6.0).requires_grad_()
+            keep = functools.partial(
+                C.create_selective_checkpoint_contexts, lambda *a, **k: True, allow_cache_entry_mutation=True
+            )
+            checkpoint(function, x, context_fn=keep).backward()
+            seen.append(x.grad)
+        return seen
+
+    @case("a selective checkpoint of what takes another course the second time")
+    def _():
+        seen = []
+        for other in (torch.cos, torch.sin):
+            runs = []
+            keep = functools.partial(C.create_selective_checkpoint_contexts, [torch.ops.aten.sin.default])
+            x = torch.ones(2, requires_grad=True)
+
+            def function(x, runs=runs, other=other):
+                runs.append(1)
+                return (other(x.sin()) if len(runs) > 1 else x.sin()).exp()
+
+            with C.set_checkpoint_early_stop(False):
+                y = checkpoint(function, x, context_fn=keep)
+            try:
+                y.sum().backward()
+            except RuntimeError as error:
+                seen.append(str(error).splitlines()[0])
+        return seen
+
+    @case("a selective checkpoint of a tensor whose class is asked for its sizes")
+    def _():
+        class Asked(torch.Tensor):
+            @staticmethod
+            def __new__(cls, inner):
+                return torch.Tensor._make_wrapper_subclass(
+                    cls, inner.size(), dtype=inner.dtype, dispatch_sizes_strides_policy="sizes"
+                )
+
+            def __init__(self, inner):
+                self.inner = inner
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                args = [a.inner if isinstance(a, cls) else a for a in args]
+                out = func(*args, **(kwargs or {}))
+                return cls(out) if isinstance(out, torch.Tensor) else out
+
+        x = Asked(torch.ones(3)).requires_grad_()
+        keep = functools.partial(
+            C.create_selective_checkpoint_contexts, lambda ctx, op, *a, **k: op is torch.ops.aten.sin.default
+        )
+        checkpoint(lambda x: x.sin() * x.sin().cos(), x, context_fn=keep).sum().backward()
+        return x.grad.inner
+
     @case("a copy of an inference leaf has its gradient")
     def _():
         with torch.inference_mode():
