@@ -180,15 +180,15 @@ void save_values(FunctionNode* node, PyObject* values) {
             Py_TYPE(o)->tp_name);
     }
     Tensor* t = as_tensor(o);
-    bool own = t->grad_fn == node;
-    // The history of a view that was written here leads back to this node.
-    if (t->grad_fn && !own && is_view(t) && contains(node->dirty, o)) expect_loop(node->object());
+    // The history of a view that was written here leads back to this node: it is kept as the output it is.
+    bool written = t->grad_fn && is_view(t) && contains(node->dirty, o);
+    bool own = t->grad_fn == node || written;
     if (own) {
       if (!node->saved_output) {
         node->saved_output = new int32_t[size_t(n)];
         std::fill_n(node->saved_output, n, -1);
       }
-      node->saved_output[i] = int32_t(t->output_nr);
+      node->saved_output[i] = t->grad_fn == node ? int32_t(t->output_nr) : 0;  // a written view: the only one
     }
     bool itself = !own && !t->grad_fn && !saved_hooks_active() && !(t->flags & Tensor::INFERENCE);
     node->saved[i] = itself ? save_itself(t) : save_tensor(t, !own, node);
@@ -241,8 +241,14 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     extra->origin = differentiable > 1 ? ViewOrigin::multi_output : single;
     extra->view_version = counter_of(as_tensor(o))->version;
   }
-  // Held: a pack hook or jvp may ask for other values to be saved, which is too late.
+  // Taken away: a pack hook or jvp may ask for other values to be saved, which is too late.
   Ref<PyObject> to_save = share(node->to_save);
+  Py_CLEAR(node->to_save);
+  // Before anything is saved: what jvp reads is what was saved for it.
+  if (call.tangents) {
+    GradMode mode(call.recording);
+    push_tangents(node, call.inputs, call.tangents.get(), results.get());
+  }
   if (call.executable) {
     // The saved tensor would be the input, and the output is another one: a view of it.
     for (Py_ssize_t i = 0; call.separate_context && to_save && i < PyTuple_GET_SIZE(to_save.get()); i++) {
@@ -257,10 +263,6 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
       }
     }
     save_values(node, to_save.get());
-  }
-  if (call.tangents) {
-    GradMode mode(call.recording);
-    push_tangents(node, call.inputs, call.tangents.get(), results.get());
   }
   if (call.carrying && call.executable) share_saved_tangents(node, to_save.get());
   Py_CLEAR(node->saved_for_forward);

@@ -396,6 +396,46 @@ def cases(torch):
         )
         return [outcome(call) for call in calls]
 
+    @case("a written view that is saved")
+    def _():
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            x.mul_(2)
+            ctx.save_for_backward(x, x)
+            return x
+
+        seen = []
+
+        def backward(ctx, grad):
+            seen.extend((x.grad_fn is ctx, x._is_view(), x.tolist()) for x in ctx.saved_tensors)
+            return grad * 2
+
+        write = function_of(torch, forward, backward)
+
+        def written(view):
+            leaf = L(4)
+            x = view(leaf.clone())
+            y = write.apply(x)
+            y.sum().backward(retain_graph=True)
+            twice = torch.autograd.grad((y**2).sum(), leaf)[0]
+            seen.append((y is x, y.grad_fn.name(), leaf.grad.tolist(), twice.tolist()))
+            return weakref.ref(x)
+
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            gone = [
+                written(view)() is None
+                for view in (lambda t: t[:2], lambda t: t.view_as(t), lambda t: t[:3][1:])
+            ]
+        finally:
+            if enabled:
+                gc.enable()
+        base = L(4).clone()
+        write.apply(base[:2])
+        base.mul_(3)
+        return seen, gone, outcome(base.sum().backward)
+
     @case("Functions the profiler sees")
     def _():
         twice = function_of(torch, lambda ctx, x, n: x * n, lambda ctx, grad: (2 * grad, None))

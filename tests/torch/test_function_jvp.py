@@ -46,6 +46,43 @@ def cases(torch):
             y.sum().backward()
             return fwAD.unpack_dual(y).tangent, x.grad
 
+    @case("what jvp finds saved")
+    def _():
+        seen = []
+
+        class Both(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 2
+
+            @staticmethod
+            def jvp(ctx, t):
+                seen.append((len(ctx.saved_tensors), len(ctx._raw_saved_tensors), ctx.to_save is None))
+                ctx.save_for_backward(t, t)  # too late
+                return t * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                seen.append(len(ctx.saved_tensors))
+                return g * 2
+
+        class Fails(Both):
+            @staticmethod
+            def jvp(ctx, t):
+                raise ValueError("in jvp")
+
+        def pack(t):
+            seen.append("packed")
+            return t
+
+        with fwAD.dual_level(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            Both.apply(fwAD.make_dual(L(2), torch.ones(2))).sum().backward()
+            Both.apply(fwAD.make_dual(torch.ones(2), torch.ones(2)))
+            with pytest.raises(ValueError, match="in jvp"):
+                Fails.apply(fwAD.make_dual(L(2), torch.ones(2)))
+        return seen
+
     @case("jvp missing")
     def _():
         class F(Function):
