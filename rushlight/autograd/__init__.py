@@ -101,24 +101,29 @@ _profiler_enabled = _C._profiler_enabled
 _is_checkpoint_valid = _C.all_runs_accumulate
 
 
-def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:
+def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> RuntimeError:
     places = (
         f"grad_output[{index}] has a shape of {gradient.shape[2:] if batched else gradient.shape} and "
         f"output[{index}] has a shape of {shape}."
     )
-    if not batched:
-        return explain_operands(
-            f"Mismatch in shape: {places}",
+    if batched:
+        return RuntimeError(
+            "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+            "dimension. The sizes of the remaining dimensions are expected to match the shape of "
+            f"corresponding output, but a mismatch was detected: {places} If you only want some tensors in "
+            "`grad_output` to be considered batched, consider using vmap."
+        )
+    # Programs compare the whole text of this one, so that what we have to add is a note.
+    error = RuntimeError(f"Mismatch in shape: {places}")
+    error.add_note(
+        explain_operands(
+            "",
             [("the gradient", gradient, _C.place_of(gradient))],
             "Give backward() a gradient of the shape of what it is called on: torch.ones_like(y) weighs all "
             "elements alike.",
-        )
-    return (
-        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-        "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
-        f"output, but a mismatch was detected: {places} If you only want some tensors in `grad_output` to be "
-        "considered batched, consider using vmap."
+        )[1:]
     )
+    return error
 
 
 def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) -> tuple:
@@ -129,7 +134,7 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
         shape, dtype, device = _about(root)
         if isinstance(gradient, Tensor):
             if _calculate_shape(root, gradient, batched)[1] != shape:
-                raise RuntimeError(_mismatch(batched, index, gradient, shape))
+                raise _mismatch(batched, index, gradient, shape)
             if dtype.is_complex != gradient.is_complex():
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to have the same dtype. "

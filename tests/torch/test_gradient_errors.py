@@ -58,8 +58,9 @@ def refusal(library, program):
     exec(SETUP, names)
     with pytest.raises(Exception) as caught:
         exec(program, names)
-    text = str(caught.value)
-    return f"{caught.type.__name__}: " + re.split(r"(?<=[.!?])\s|\n", text)[0].rstrip("."), text
+    first = re.split(r"(?<=[.!?])\s|\n", str(caught.value))[0].rstrip(".")
+    shown = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    return f"{caught.type.__name__}: {first}", shown
 
 
 @pytest.mark.parametrize("program", EXPLAINED.splitlines())
