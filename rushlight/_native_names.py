@@ -59,6 +59,45 @@ class _WeakTensorRef:
         return self._ref() is None
 
 
+class _CachedTensors:
+    """The tensors that a program says it keeps to use their memory again, as torch's CUDA graphs do."""
+
+    enabled = False
+    tensors: dict[int, weakref.ref] = {}
+
+    @classmethod
+    def check(cls, tensor: Any) -> int:
+        """The key of a tensor, where tensors may be named at all."""
+        if not isinstance(tensor, rushlight.Tensor):
+            raise TypeError(f"expected a Tensor, got {class_name(tensor)}")
+        if not cls.enabled:
+            raise RuntimeError("cached tensors are not enabled: call _set_cached_tensors_enabled(True) first")
+        return id(tensor)
+
+
+def _set_cached_tensors_enabled(enabled: bool) -> None:
+    """Whether tensors can be named as kept for their memory."""
+    _CachedTensors.enabled = bool(enabled)
+
+
+def _add_cached_tensor(tensor: rushlight.Tensor) -> None:
+    """Says that the tensor is kept for its memory; it is not kept by this."""
+    _CachedTensors.tensors[_CachedTensors.check(tensor)] = weakref.ref(tensor)
+
+
+def _remove_cached_tensor(tensor: rushlight.Tensor) -> None:
+    """Takes back what `_add_cached_tensor` said, however often it did."""
+    _CachedTensors.tensors.pop(_CachedTensors.check(tensor), None)
+
+
+def _is_cached_tensor(tensor: rushlight.Tensor) -> bool:
+    """Whether the tensor was named by `_add_cached_tensor`."""
+    if not _CachedTensors.enabled:
+        return False
+    known = _CachedTensors.tensors.get(_CachedTensors.check(tensor))
+    return known is not None and known() is tensor
+
+
 def _warn() -> None:
     """Warns, for tests of how warnings reach the user."""
     warn("Test message for TORCH_WARN")
@@ -288,7 +327,7 @@ def _get_graph_executor_optimize(on: bool | None = None) -> bool:
     return _swap("mode", _executor["mode"] if on is None else on)
 
 
-_PRIVATE = ("_swap", "NAMES", "_dispatch_modes", "_operator_named")
+_PRIVATE = ("_swap", "NAMES", "_CachedTensors", "_dispatch_modes", "_operator_named")
 NAMES = {
     name: value
     for name, value in list(globals().items())

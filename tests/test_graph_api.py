@@ -187,6 +187,15 @@ def test_node_classes_and_functions_of_the_extension():
         late.sum().backward()
     functions.UndefinedGrad()(x * 2).sum().backward()
     assert x.grad is None
+    for made in (functions.DelayedError("too late", 1), functions.UndefinedGrad()):
+        assert isinstance(made, torch.autograd.graph.Node)
+        assert type(made) is getattr(functions, type(made).__name__)
+        with pytest.raises(TypeError, match="expected 1 arguments, got 2 instead"):
+            made(x, x)
+        with pytest.raises(TypeError, match="argument 0 is not a Variable"):
+            made(3)
+    with pytest.raises(RuntimeError, match="Requires two arguments, got 1"):
+        functions.DelayedError("too late")
     part = y[0]
     assert torch._C._autograd._get_creation_meta(part) is torch._C._autograd.CreationMeta.DEFAULT
     assert repr(torch._C._autograd._get_creation_meta(y.unbind()[0])) == "<CreationMeta.MULTI_OUTPUT_NODE: 2>"
@@ -530,3 +539,22 @@ def test_long_and_wide_composed_operations_are_looked_through():
         torch._C.name_node(each, "Composed", 1)
         assert len(each.grad_fn.next_functions) == 1
     assert z.grad_fn._output(2**32) is None
+
+
+def test_tensors_named_as_kept_for_their_memory():
+    native, x = torch._C, torch.ones(2)
+    assert not native._is_cached_tensor(x)
+    with pytest.raises(RuntimeError, match="not enabled"):
+        native._add_cached_tensor(x)
+    native._set_cached_tensors_enabled(True)
+    try:
+        native._add_cached_tensor(x)
+        native._add_cached_tensor(x)
+        assert native._is_cached_tensor(x) and not native._is_cached_tensor(x.detach())
+        native._remove_cached_tensor(x)
+        native._remove_cached_tensor(x)
+        assert not native._is_cached_tensor(x)
+        with pytest.raises(TypeError):
+            native._add_cached_tensor(3)
+    finally:
+        native._set_cached_tensors_enabled(False)

@@ -15,7 +15,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.autograd.graph import Node  # noqa: F401  (gives nodes their hooks)
+from rushlight.autograd.graph import Node  # gives nodes their hooks
 
 __all__ = [
     "FunctionCtx", "BackwardCFunction", "FunctionMeta", "Function", "once_differentiable", "InplaceFunction",
@@ -272,21 +272,41 @@ def _single(values: tuple) -> Any:
     return values[0] if len(values) == 1 else values
 
 
+def _as_in_torch(cls: type) -> type:
+    """A class of `torch._C._functions` that makes nodes, by its name there; it counts as one of theirs."""
+    cls.__name__ = cls.__qualname__ = cls.__name__[1:]
+    cls.__module__ = "builtins"
+    return Node.register(cls)
+
+
+def _check_values(values: tuple, count: int) -> tuple:
+    if len(values) != count:
+        raise TypeError(f"expected {count} arguments, got {len(values)} instead")
+    for index, value in enumerate(values):
+        if not isinstance(value, _C.Tensor):
+            raise TypeError(f"argument {index} is not a Variable")
+    return values
+
+
+@_as_in_torch
 class _UndefinedGrad:
     """`torch._C._functions.UndefinedGrad()(x)`: x, through which no gradient comes back."""
 
     def __call__(self, *values: Any) -> Any:
-        return _single(_Undefined.apply(*values))
+        return _single(_Undefined.apply(*_check_values(values, 1)))
 
 
+@_as_in_torch
 class _DelayedError:
     """`torch._C._functions.DelayedError(message, count)(*values)`: values whose derivative raises."""
 
-    def __init__(self, message: str, count: int) -> None:
-        self.message, self.count = message, count
+    def __init__(self, *args: Any) -> None:
+        if len(args) != 2:
+            raise RuntimeError(f"Requires two arguments, got {len(args)}")
+        self.message, self.count = args
 
     def __call__(self, *values: Any) -> Any:
-        return _single(_with_message(self.message, _Raises.apply(*values)))
+        return _single(_with_message(self.message, _Raises.apply(*_check_values(values, self.count))))
 
 
 def _with_message(message: str, values: tuple) -> tuple:
