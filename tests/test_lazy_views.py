@@ -365,3 +365,24 @@ def test_optimizers_take_lazy_gradients_and_parameters(name, foreach):
         optimizer.step()
         results.append(p.detach())
     assert same(*results, 1e-6)
+
+
+def test_views_that_were_given_other_sizes_in_place_are_written_where_they_are():
+    """Torch repeats the operation that made them, and fails or takes elements that are not the view's."""
+    for turn, weights in (
+        (lambda b: b.unsqueeze_(0), [[[1, 2], [3, 4], [5, 6]]]),
+        (lambda b: b.transpose_(0, 1), [[1, 2, 3], [4, 5, 6]]),
+    ):
+        root = torch.ones(3, 2, dtype=torch.complex64, requires_grad=True)
+        base = root.clone()
+        view = base.real
+        turn(view)
+        view.mul_(torch.tensor(weights, dtype=torch.float32))
+        base.sum().real.backward()
+        expected = torch.tensor(weights, dtype=torch.float32)
+        assert torch.equal(turn(root.grad.real.clone()), expected)
+        again = torch.ones(3, 2, dtype=torch.complex64, requires_grad=True)
+        view = again.clone().real
+        turn(view)
+        view.add_(1).backward(expected)
+        assert torch.equal(turn(again.grad.real.clone()), expected)

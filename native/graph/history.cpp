@@ -9,7 +9,9 @@
 // the base has been written since, its grad_fn becomes AsStrided of the base. Views are made on the base's
 // storage, so offset and strides of the view within the storage say all that is needed. Where they do not
 // (conj, neg, complex as real), or inside _force_original_view_tracking(True), the view operations are kept
-// (Extra::steps: primitives by number, with their arguments) and repeated.
+// (Extra::steps: primitives by number, with their arguments) and repeated. Such a view that was turned in
+// place afterwards (transpose_) is written and asked for its history as if it had not been, if only the order
+// of its elements tells: that is what torch does, and what its own tests hold it to.
 #include <algorithm>
 
 #include "../python/collector.h"
@@ -115,7 +117,7 @@ TensorRef strided(Tensor* x, PyObject* sizes, PyObject* strides, PyObject* offse
   return made;
 }
 
-// What the steps make of the base as it is now; null if that is not the view any more.
+// What the steps make of the base as it is now; null if that is not the view any more, turned or not.
 TensorRef repeated(Tensor* view, Tensor* base) {
   TensorRef made = share(base);
   PyObject* steps = view->extra->steps;
@@ -131,10 +133,11 @@ TensorRef repeated(Tensor* view, Tensor* base) {
     args.insert(args.end(), given, given + PyTuple_GET_SIZE(step) - 1);
     made = TensorRef(as_tensor(call(op, args.data())));
   }
-  bool same = same_sizes(made.get(), view) && made->offset == view->offset && made->dtype == view->dtype &&
-              std::ranges::equal(made->strides(), view->strides()) &&
+  bool placed = view->extra->turned ||
+                (made->offset == view->offset && std::ranges::equal(made->strides(), view->strides()));
+  bool same = same_sizes(made.get(), view) && made->dtype == view->dtype && placed &&
               (made->flags & Tensor::LAZY) == (view->flags & Tensor::LAZY);
-  return same && made->grad_fn ? std::move(made) : TensorRef();
+  return same ? std::move(made) : TensorRef();
 }
 
 // The view gets the history of `made`, which is as that one is.
@@ -235,7 +238,7 @@ void refresh_view(Tensor* t, bool asked) {
   if (cut && (converts || !is_differentiable(base->dtype))) return;
   GradMode on(true);
   ModesUnasked unasked;
-  if (TensorRef made = cut || !extra->steps ? TensorRef() : repeated(t, base)) {
+  if (TensorRef made = cut || !extra->steps ? TensorRef() : repeated(t, base); made && made->grad_fn) {
     bool same = t->grad_fn && t->grad_fn->kind == Node::operation &&
                 t->grad_fn->op->number == made->grad_fn->op->number;
     if (same) made->grad_fn->op = t->grad_fn->op;  // under the name it had
@@ -338,6 +341,12 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
     PyObject* args[] = {raw->object()};
     whole = TensorRef(as_tensor(checked(conversion.forward(conversion, args, nullptr)).release()));
   }
+  TensorRef place = share(t);
+  if (t->extra->turned) {
+    GradMode off(false);
+    ModesUnasked unasked;
+    if (TensorRef made = repeated(t, base)) place = std::move(made);
+  }
   // The operation's edges, with the base's old history in the place of the view's own.
   Ref<Node> copy = new_node(Node::copy_slices, nullptr, std::max(node->edge_count, at + 1), 0);
   copy->edges[at] = gradient_edge(base);
@@ -350,9 +359,9 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   set_outputs(copy.get(), 1);
   set_output(copy.get(), 0, base);
   NodeExtra* extra = extra_of(copy.get());
-  extra->geometry = Py_BuildValue("(NNNLIIiHH)", int_tuple(whole->strides()), int_tuple(t->sizes()),
-                                  int_tuple(t->strides()), (long long)(t->offset - whole->offset), at, nr,
-                                  convert, base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
+  extra->geometry = Py_BuildValue("(NNNLIIiHH)", int_tuple(whole->strides()), int_tuple(place->sizes()),
+                                  int_tuple(place->strides()), (long long)(place->offset - whole->offset), at,
+                                  nr, convert, base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();
   leave_node(base);

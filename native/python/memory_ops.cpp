@@ -206,6 +206,7 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (t->requires_grad() || base_needs || t->flags & Tensor::INFERENCE) check_inplace(t);
     set_geometry(t, view->sizes(), view->strides());
     t->offset = view->offset;
+    if (t->extra) t->extra->turned = t->extra->steps;
     if (view->grad_fn) {
       Py_INCREF(view->grad_fn->object());
       leave_node(t);

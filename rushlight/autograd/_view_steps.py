@@ -18,33 +18,46 @@ Tensor = _C.Tensor
 _steps = WeakIdKeyDictionary()  # view: ((operation, arguments, keywords, number of the output or None) ...)
 
 
+def _place(view: Tensor) -> tuple:
+    """The step that leads to a view when its geometry is all that is known of it."""
+    geometry = list(view.shape), list(view.stride()), view.storage_offset()
+    return handle_named("as_strided.default"), geometry, {}, None
+
+
 class _Recorder(TorchDispatchMode):
+    every = True  # or only views of those whose steps are known, by their geometry
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         if not getattr(func, "is_view", False) or not args or not isinstance(args[0], Tensor):
             return made
         of, several = args[0], isinstance(made, (list, tuple))
         before = _steps.get(of, ()) if of._is_view() else ()
-        if not before and of._is_view():  # made when nobody looked: its geometry is known
-            place = list(of.shape), list(of.stride()), of.storage_offset()
-            before = ((handle_named("as_strided.default"), place, {}, None),)
+        if not self.every and not before:
+            return made
+        if not before and of._is_view():  # made when nobody looked
+            before = (_place(of),)
         for number, view in enumerate(made if several else (made,)):
-            _steps[view] = (*before, (func, args[1:], kwargs or {}, number if several else None))
+            step = (func, args[1:], kwargs or {}, number if several else None)
+            _steps[view] = (*before, step if self.every else _place(view))
         return made
 
 
-def track_views(on: bool) -> bool:
-    """Whether this thread's views remember how they were made; returns whether they did."""
+def track_views(on: bool, inside: bool = False) -> bool:
+    """Whether this thread's views remember how they were made; returns whether they did. Switched off for a
+    while inside a block where they do, views of those that remember still know that much."""
     before = _C._set_view_replay_enabled(on)
     modes = stack.modes
     recording = bool(modes) and isinstance(modes[0], _Recorder)
     # The recorder is the outermost mode: what it sees has been through all others.
-    if on and not recording:
+    if (on or inside) and not recording:
         _push_mode(_Recorder())
         modes.insert(0, modes.pop())
-    elif recording and not on:
+    elif recording and not (on or inside):
         modes.append(modes.pop(0))
         _pop_mode()
+    if on or inside:
+        modes[0].every = on
     return before
 
 

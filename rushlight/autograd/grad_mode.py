@@ -247,6 +247,11 @@ class _force_original_view_tracking(_Setting):
 
         return track_views(on)
 
+    def __enter__(self) -> None:
+        from rushlight.autograd._view_steps import track_views
+
+        track_views(self.mode, inside=self.prev)
+
 
 class enforce_grad_layout_policy(_Mode):
     """Whether a gradient must have the layout of its leaf. If not, one of another layout is taken as it is.

@@ -525,6 +525,50 @@ def cases(torch):
             [E(f) for f in (views[0]._view_func, views[0]._view_func_unsafe)],
         ]
 
+    @case("the way back from a view of one that knows it")
+    def _():
+        base = torch.arange(24.0).view(2, 3, 4)
+        track = torch.autograd._force_original_view_tracking
+        with track(True):
+            known = base.split_with_sizes([1, 3], -1)[1]
+            with track(False):
+                views = (*known.chunk(2, 0), known.transpose(0, 1)[1], base[0], known.detach()[0])
+                turned = torch.autograd.is_view_replay_enabled()
+            views += (base[0],)
+        return [
+            turned,
+            torch.autograd.is_view_replay_enabled(),
+            [E(lambda v=v: v._rev_view_func_unsafe(v.detach())) for v in views],
+            [E(lambda v=v: v._view_func(base + 100)) for v in views],
+        ]
+
+    @case("views of other elements than their base's, turned in place and written")
+    def _():
+        def weights(b):
+            return torch.arange(1.0, b.numel() + 1).view(b.shape)
+
+        made = (
+            (torch.complex64, torch.view_as_real),
+            (torch.complex64, torch.conj),
+            (torch.complex64, lambda a: a.real),
+            (torch.complex64, lambda a: a.conj().imag),
+            (torch.float32, torch._neg_view),
+        )
+        seen = []
+        for dtype, view in made:
+            for write in (lambda b: b.add_(1), lambda b: b.mul_(weights(b)), lambda b: b.copy_(weights(b))):
+                for whole in (False, True):
+                    root = torch.arange(9.0).view(3, 3).to(dtype).requires_grad_()
+                    base = root.clone()
+                    b = view(base)
+                    b.transpose_(0, 1)
+                    write(b)
+                    out = base if whole else b
+                    out.backward(weights(out).to(out.dtype))
+                    part = b[0]
+                    seen.append((nm(out), nm(part), b.stride(), root.grad, b))
+        return seen
+
     @case("to same")
     def _():
         x = R(2)
