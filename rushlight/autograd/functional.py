@@ -321,7 +321,7 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     from rushlight.autograd import forward_ad
 
     columns: list = []
-    several_out = False
+    several_out, outputs = False, None
     for index, value in enumerate(inputs):
         columns.append([])
         for element in range(value.numel()):
@@ -340,12 +340,17 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
                 columns[-1].append(
                     [rushlight.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
                 )
+    if outputs is None:  # no input has elements
+        several_out, outputs = _as_tuple(func(*inputs), "outputs", None)
     result = []
-    for o in range(len(columns[0][0])):
+    for o, output in enumerate(outputs):
         row = []
         for value, column in zip(inputs, columns, strict=True):
-            stacked = rushlight.stack([entry[o] for entry in column], -1)
-            row.append(stacked.reshape((*column[0][o].shape, *value.shape)))
+            shape = (*output.shape, *value.shape)
+            if column:
+                row.append(rushlight.stack([entry[o] for entry in column], -1).reshape(shape))
+            else:
+                row.append(rushlight.zeros(shape, dtype=output.dtype))
         result.append(tuple(row))
     return several_out, tuple(result)
 
@@ -383,13 +388,13 @@ def jacobian(
                 '"forward-mode"` are not supported together (yet). Please either set `strict=False` or '
                 '`strategy="reverse-mode"`.'
             )
-        if not vectorize:
+    with rushlight.enable_grad():
+        several, inputs = _as_tuple(inputs, "inputs", "jacobian")
+        if strategy == "forward-mode" and not vectorize:
             raise NotImplementedError(
                 "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
                 "`vectorize=True`."
             )
-    with rushlight.enable_grad():
-        several, inputs = _as_tuple(inputs, "inputs", "jacobian")
         if strategy == "forward-mode":
             several_out, result = _forward_jacobian(func, inputs)
         else:

@@ -1,5 +1,7 @@
 """autograd.functional: the same results and refusals in both libraries."""
 
+import functools
+
 import pytest
 import torch as torch_itself
 from outcomes import collector, outcome
@@ -246,6 +248,16 @@ def cases(torch):
     def _():
         with torch.no_grad():
             return F.jacobian(sq, L(2)), F.hvp(cub, L(2), torch.ones(2)), F.vjp(sq, L(2), torch.ones(2))
+
+    @case("forward mode by inputs without elements")
+    def _():
+        jacobian = functools.partial(F.jacobian, strategy="forward-mode", vectorize=True)
+        none = torch.ones(0)
+        return [jacobian(f, none) for f in (sq, lambda x: torch.ones(3), lambda x: (x, x * 1j))]
+
+    @case("forward mode of what is no tensor, without batches")
+    def _():
+        return F.jacobian(sq, [L(2)], strategy="forward-mode")
 
     return found
 
