@@ -193,6 +193,7 @@ _LAZY = {
     "mps",
     "mtia",
     "multiprocessing",
+    "nested",
     "nn",
     "optim",
     "overrides",

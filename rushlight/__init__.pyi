@@ -34,6 +34,7 @@ from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
+from rushlight import nested as nested
 from rushlight import nn as nn
 from rushlight import optim as optim
 from rushlight import overrides as overrides

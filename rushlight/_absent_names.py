@@ -408,7 +408,6 @@ ao.quantization.qconfig: QConfig *
 ao.quantization.qconfig_mapping: QConfigMapping *
 ao.quantization.stubs: DeQuantStub QuantStub QuantWrapper
 ao.quantization.quantize_fx: * convert_fx fuse_fx prepare_fx prepare_qat_fx
-nested: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor
 nested._internal:
 nested._internal.nested_tensor: NestedTensor _tensor_symint_registry
 nested._internal.ops: extract_kwargs

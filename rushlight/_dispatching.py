@@ -174,7 +174,7 @@ def view_dtype(tensor: Tensor, dtype: Any) -> Tensor:
 
 def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
     """A copy of a gradient that lies as its leaf does; called by the native code."""
-    if _C.is_grad_enabled() or _C.is_any_sparse(grad):
+    if _C.is_grad_enabled() or _C.is_any_sparse(grad) or grad.is_nested:
         return grad.clone()
     options = {"dtype": grad.dtype, "layout": grad.layout, "device": grad.device}
     place = list(leaf.shape), list(leaf.stride())

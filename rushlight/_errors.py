@@ -84,6 +84,14 @@ _ADVICE = {
 }  # fmt: skip
 
 
+def shape_of(tensor: Any) -> Any:
+    """The shape of a tensor; of a nested one, which has none, the sizes of its parts."""
+    try:
+        return tensor.shape
+    except RuntimeError:
+        return tensor.outline()
+
+
 def explain_operands(
     sentence: str, operands: Sequence[tuple[str, _C.Tensor, Place | None]], advice: str | None = None
 ) -> str:
@@ -92,7 +100,8 @@ def explain_operands(
     lines = []
     for name, tensor, place in operands:
         device = "" if tensor.device.type == "cpu" else f", device {tensor.device}"
-        what = f"  {name} has shape {list(tensor.shape)}, {str(tensor.dtype).removeprefix('torch.')}{device}"
+        shape, dtype = list(shape_of(tensor)), str(tensor.dtype).removeprefix("torch.")
+        what = f"  {name} has shape {shape}, {dtype}{device}"
         if place is None:
             lines.append(what)
             continue

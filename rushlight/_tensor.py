@@ -422,7 +422,7 @@ _flag("is_sparse", False, "Whether the tensor is sparse, in coordinates.")
 _flag("_has_symbolic_sizes_strides", False, "Whether a size is a symbol; none is.")
 _flag("is_quantized", False, "Whether the elements are quantised; they never are.")
 _flag("is_mkldnn", False, "Whether the layout is oneDNN's (see to_mkldnn).")
-_flag("is_nested", False, "Whether this is a nested tensor; it never is.")
+_flag("is_nested", False, "Whether this is a nested tensor (see torch.nested).")
 _flag("is_sparse_csr", False, "Whether the tensor is sparse, compressed by rows (CSR).")
 attribute(
     "is_meta", lambda self: self.device.type == "meta", doc="Whether this tensor has sizes but no data."

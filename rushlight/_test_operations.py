@@ -19,7 +19,7 @@ class _Dispatched(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        return grad + 1
+        return grad * grad if grad.is_nested else grad + 1
 
     @staticmethod
     def jvp(ctx: Any, tangent: Any) -> Any:
@@ -27,7 +27,7 @@ class _Dispatched(Function):
 
 
 def _test_autograd_multiple_dispatch(input: Tensor, b: bool = False) -> Tensor:
-    """A copy whose gradient is one too large; with `b` a clone.
+    """A copy whose gradient is one too large, of a nested tensor squared; with `b` a clone.
 
     >>> x = rushlight.ones(2, requires_grad=True)
     >>> rushlight._test_autograd_multiple_dispatch(x).sum().backward()

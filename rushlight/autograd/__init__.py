@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight import _C
-from rushlight._errors import explain_no_graph, explain_operands, with_places
+from rushlight._errors import explain_no_graph, explain_operands, shape_of, with_places
 from rushlight._tensor import NO_VOLATILE
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
@@ -83,13 +83,13 @@ def _check_ends(given: tuple, what: str) -> None:
 def _about(root: Any) -> tuple:
     """Shape, dtype and device of a tensor, or of the tensor whose gradient flows along an edge."""
     if isinstance(root, Tensor):
-        return root.shape, root.dtype, root.device
+        return shape_of(root), root.dtype, root.device
     return root.node._outputs()[root.output_nr]
 
 
 def _calculate_shape(output: Any, grad: Tensor, is_grads_batched: bool) -> tuple:
     """The shapes of an output and of the gradient given for it, without the batch."""
-    return _about(output)[0], grad.shape[1:] if is_grads_batched else grad.shape
+    return _about(output)[0], grad.shape[1:] if is_grads_batched else shape_of(grad)
 
 
 def kineto_available() -> bool:
@@ -103,7 +103,7 @@ _is_checkpoint_valid = _C.all_runs_accumulate
 
 def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> RuntimeError:
     places = (
-        f"grad_output[{index}] has a shape of {gradient.shape[2:] if batched else gradient.shape} and "
+        f"grad_output[{index}] has a shape of {gradient.shape[2:] if batched else shape_of(gradient)} and "
         f"output[{index}] has a shape of {shape}."
     )
     if batched:

@@ -317,12 +317,23 @@ def _absent(name, lacking):
     method(refuse)
 
 
+def _only_nested(name):
+    def refuse(self, *args, **kwargs):
+        from rushlight._sparse.table import refuse
+
+        refuse(f"aten::{name}", "CPU")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Not implemented: only nested tensors have it (see torch.nested)."
+    method(refuse)
+
+
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
     _absent(_each, "quantised tensors")
 for _each in ("to_padded_tensor", "_nested_tensor_size", "_nested_tensor_storage_offsets",
               "_nested_tensor_strides"):  # fmt: skip
-    _absent(_each, "nested tensors")
+    _only_nested(_each)
 for _each in ("_philox_normal_", "_philox_uniform_"):
     _absent(_each, "the generator Philox")
 for _each in ("_autocast_to_full_precision", "_autocast_to_reduced_precision"):
