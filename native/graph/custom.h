@@ -83,7 +83,7 @@ bool run_accumulates();  // into .grad, that is: backward() and not grad()
 // custom_function.cpp
 void clear_function(FunctionNode* node);
 int visit_function(FunctionNode* node, visitproc visit, void* arg);
-void apply_function(Node* node, Tensor* const* grads, std::vector<TensorRef>& results);
+void apply_function(Node* node, Tensor* const* grads, std::vector<TensorRef>& results, Tensor** given);
 
 // history.cpp: t was written by `node`, whose input number `at` it is. `nr`: which output of the node.
 void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr);

@@ -175,7 +175,7 @@ struct Run {
   void add(const Edge& edge, TensorRef grad);
   void capture(Node* node, Tensor** grads);
   void execute(Node* node);
-  void apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted);
+  void apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted, Tensor** given);
   template <bool measured>
   void loop();
 };
@@ -269,11 +269,11 @@ void Run::add(const Edge& edge, TensorRef grad) {
 
 // Under the profiler: measures. In anomaly mode: looks for NaN, and says which forward call a failing
 // derivative belongs to.
-void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted) {
+void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted, Tensor** given) {
   Timing timing(node_name(node));
   timing.note_shapes(grads, node->output_count);
   try {
-    apply_node(node, grads, results, wanted);
+    apply_node(node, grads, results, wanted, given);
     for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
       if (results[i]) check_for_nan(node, i, results[i].get());
     }
@@ -383,14 +383,17 @@ void Run::capture(Node* node, Tensor** grads) {
   if (any) {
     if (extra && extra->prehooks) run_node_prehooks(node, grads);
     std::vector<TensorRef> before;
+    Tensor** given = nullptr;  // a Function may take its gradients away, to free them while it runs
     if (node->extra && node->extra->posthooks) {
       for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
+    } else if (node->kind == Node::custom) {
+      given = grads;
     }
     bool applies = node->kind == Node::custom || !hooked;
     for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
     if (!applies) results.assign(node->edge_count, TensorRef());
-    else if (anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
-    else apply_node(node, grads, results, filter ? &wanted : nullptr);
+    else if (anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr, given);
+    else apply_node(node, grads, results, filter ? &wanted : nullptr, given);
     if (node->extra && node->extra->posthooks) {
       // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
       for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {

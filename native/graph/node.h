@@ -137,8 +137,9 @@ struct Capture {
 void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph,
                   bool create_graph, bool accumulate);
 void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph);
-// Calls the node's rules on `grads` (one per output, may be null); results per edge.
+// Calls the node's rules on `grads` (one per output, may be null); results per edge. `given`: the same
+// gradients, if they may be taken away while it runs.
 void apply_node(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
-                const std::vector<bool>* wanted);
+                const std::vector<bool>* wanted, Tensor** given = nullptr);
 
 }  // namespace rl

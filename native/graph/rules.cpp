@@ -682,12 +682,12 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
 }
 
 void apply_node(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
-                const std::vector<bool>* wanted) {
+                const std::vector<bool>* wanted, Tensor** given) {
   results.assign(node->edge_count, TensorRef());
   switch (node->kind) {
     case Node::operation: return apply_operation(node, grads, results, wanted);
     case Node::copy_slices: return apply_copy_slices(node, grads, results, wanted);
-    case Node::custom: return apply_function(node, grads, results);
+    case Node::custom: return apply_function(node, grads, results, given);
     case Node::accumulate: return;
   }
 }

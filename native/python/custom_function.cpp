@@ -389,7 +389,8 @@ Ref<PyObject> user_backward(PyObject* cls) {
   return vjp;
 }
 
-Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads) {
+// `given`: the gradients again, where they may be taken away.
+Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads, Tensor** given) {
   size_t n = node->output_count;
   Ref<PyObject> cls = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(node)), name_forward_cls));
   Ref<PyObject> function = user_backward(cls.get());
@@ -405,6 +406,8 @@ Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads) {
     PyList_SET_ITEM(list.get(), i, grad ? grad : Py_NewRef(Py_None));
   }
   if (class_flag(cls.get(), name_boxed)) {
+    // Backward frees them by taking them out of the list.
+    for (size_t i = 0; given && i < n; i++) Py_CLEAR(given[i]);
     PyObject* args[] = {node->object(), list.get()};
     return checked(PyObject_Vectorcall(function.get(), args, 2, nullptr));
   }
@@ -435,8 +438,7 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
     if (node->saved_for_forward) return Py_NewRef(node->saved_for_forward);
-    bool clears = node->saved_count && node->clears;
-    if (clears && node->accessed) {
+    if (node->clears && node->accessed) {
       fail(PyExc_RuntimeError,
            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
            "autograd.Function. Either access saved_tensors only once, or set "
@@ -450,7 +452,7 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
       if (out < 0 && kept && !is_packed(kept)) value = original(std::move(value));
       PyTuple_SET_ITEM(result.get(), i, value.release());
     }
-    if (clears) {
+    if (node->clears) {
       node->accessed = true;
       for (int i = 0; i < node->saved_count; i++) release(node->saved[i]);
     }
@@ -701,9 +703,9 @@ int visit_function(FunctionNode* node, visitproc visit, void* arg) {
   return 0;
 }
 
-void apply_function(Node* base, Tensor* const* grads, std::vector<TensorRef>& results) {
+void apply_function(Node* base, Tensor* const* grads, std::vector<TensorRef>& results, Tensor** given) {
   FunctionNode* node = as_function(base);
-  Ref<PyObject> answer = checked_gradients(node, call_backward(node, grads));
+  Ref<PyObject> answer = checked_gradients(node, call_backward(node, grads, given));
   uint32_t edge = 0;
   for (uint32_t i = 0; i < node->argument_count; i++) {
     PyObject* grad = PyTuple_GET_ITEM(answer.get(), i);

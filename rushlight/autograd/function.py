@@ -85,13 +85,18 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):
 
     def apply(self, *args: Any) -> Any:
         """Calls the Function's backward (or vjp) with this node as ctx."""
-        return self._user_backward()(self, *args)
+        boxed = getattr(self._forward_cls, "boxed_grads_call", False)
+        return self._get_user_fn()(self, *((list(args),) if boxed else args))
+
+    def apply_boxed(self, *args: Any) -> Any:
+        """Calls the Function's backward (or vjp) with what it takes: with `boxed_grads_call`, a list."""
+        return self._get_user_fn()(self, *args)
 
     def apply_jvp(self, *args: Any) -> Any:
         """Calls the Function's jvp with this node as ctx."""
         return self._forward_cls.jvp(self, *args)
 
-    def _user_backward(self) -> Any:
+    def _get_user_fn(self) -> Any:
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
         if vjp is Function.vjp:
             return backward

@@ -298,6 +298,44 @@ def cases(torch):
         once.clear_saved_tensors_on_access, once.boxed_grads_call = False, 1
         return seen, err(lambda: once.apply(L(2)).sum().backward())
 
+    @case("gradients in a list")
+    def _():
+        seen = []
+
+        def backward(ctx, grads):
+            kept = [weakref.ref(grad) for grad in grads]
+            first = grads[0] * 2
+            grads[0] = None
+            second = grads.pop() * 3
+            seen.append((len(grads), [grad() is None for grad in kept]))
+            return first, second
+
+        def make():
+            a, b = boxed.apply(L(2), L(2))
+            return a, (a * 2 + b * 3).sum()
+
+        boxed = function_of(torch, lambda ctx, x, y: (x * 2, y * 3), backward)
+        boxed.boxed_grads_call = True
+        make()[1].backward()
+        a, loss = make()
+        a.grad_fn.register_hook(lambda given, taken: seen.append((given, taken)))  # needs them afterwards
+        loss.backward()
+        node, one = make()[0].grad_fn, torch.ones(2)
+        return seen, node.apply(one, one), node.apply_boxed([one, one]), err(node.apply_boxed, one, one)
+
+    @case("nothing saved, and read twice")
+    def _():
+        seen = []
+
+        def backward(ctx, grad):
+            seen.extend(err(lambda: ctx.saved_tensors) for _ in range(2))
+            return grad
+
+        once = function_of(torch, lambda ctx, x: x * 2, backward)
+        once.clear_saved_tensors_on_access = True
+        once.apply(L(2)).sum().backward()
+        return seen
+
     @case("what an unpack hook returns is not what was saved")
     def _():
         seen, x, other = [], L(2), L(2) * 3
