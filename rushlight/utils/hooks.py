@@ -121,7 +121,8 @@ class BackwardHook:
         return args
 
     def setup_output_hook(self, result):
-        def hook(grad_output):
+        # After the identity has run: what hooks on the node before it have made of the gradient.
+        def hook(_, grad_output):
             grads = _spread(self.output_index, grad_output, self.n_outputs)
             for user_hook in self.user_pre_hooks:
                 grads = _replaced(user_hook(self.module, grads), grads, "pre hook", "grad_output")
@@ -131,7 +132,7 @@ class BackwardHook:
             return tuple(grads[i] for i in self.output_index)
 
         outputs = result if isinstance(result, tuple) else (result,)
-        outputs, self.output_index = _through_identity(outputs, lambda node: node.register_prehook(hook))
+        outputs, self.output_index = _through_identity(outputs, lambda node: node.register_hook(hook))
         self.n_outputs = len(outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
 

@@ -565,6 +565,27 @@ def cases(torch):
         x.register_hook(lambda g: g)
         return len(x._backward_hooks), (x * 2)._backward_hooks, x._post_accumulate_grad_hooks
 
+    @case("hooks on the nodes around a module")
+    def _():
+        seen = []
+
+        class Two(torch.nn.Module):
+            def forward(self, x):
+                a, b = x * 2, x * 3
+                b.register_hook(lambda grad: seen.append(("inside", grad)))
+                return a, b
+
+        for used in (0, 1):
+            module = Two()
+            module.register_full_backward_hook(lambda m, gi, go: seen.append(("module", gi, go)))
+            module.register_full_backward_pre_hook(lambda m, go: seen.append(("module before", go)))
+            outputs = module(L(2))
+            node = outputs[0].grad_fn
+            node.register_prehook(lambda go: seen.append(("before", go)))
+            node.register_hook(lambda gi, go: seen.append(("after", gi, go)))
+            outputs[used].sum().backward()
+        return seen
+
     return found
 
 
