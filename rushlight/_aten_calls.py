@@ -345,7 +345,7 @@ def _with_number(name: str) -> Callable:
     return show
 
 
-_PRODUCTS = {"mm", "mm_t", "mm_nh", "mm_hn", "addmm", "linear", "linear_nd", "linear_unbiased"}
+_PRODUCTS = {"mm", "mm_t", "mm_nh", "mm_hn", "addmm", "linear", "linear_unbiased"}
 
 
 def _transpose(x, dim0, dim1):

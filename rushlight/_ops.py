@@ -34,7 +34,7 @@ _OF_PRIMITIVE = {
     "to_device": "_to_copy.default", "contiguous_copy": "clone.default", "where": "where.self",
     "scatter": "scatter.src", "scatter_value": "scatter.value", "scatter_reduce": "scatter_reduce.two",
     "index_fill": "index_fill.int_Tensor", "masked_fill": "masked_fill.Tensor",
-    "round_decimals": "round.decimals", "linear_nd": "linear.default", "matmul_nd": "matmul.default",
+    "round_decimals": "round.decimals", "matmul_nd": "matmul.default",
     "gelu_tanh": "gelu.default", "bernoulli_number": "bernoulli.p", "bernoulli_tensor": "bernoulli.Tensor",
     "embedding_backward": "embedding_dense_backward.default", "random": "random.from",
     "conv_transpose": "convolution.default", "random_to": "random.to",

@@ -51,7 +51,8 @@ _COMPLEX = _names(
     "index_fill embedding_backward masked_fill masked_select_backward constant_pad_nd sum_to place"
 )
 _PRODUCTS = _names(
-    "mm mm_t einsum_mm matmul_nd matmul_nd_t addmm addbmm linear linear_nd linear_unbiased linear_nd_unbiased"
+    "mm mm_t einsum_mm matmul_nd matmul_nd_t matmul_turned addmm addbmm linear linear_unbiased "
+    "linear_nd_unbiased"
 )
 _FLOATS = _names("isnan mul eq ne any all count_nonzero constant_pad_nd place")
 
@@ -407,7 +408,7 @@ def _float8(op, name, args, dtype, out):
         from rushlight.ops._public import type_name
 
         first, *_, m1, m2 = (kinds := list(_dtypes_in(args)))[:1] + kinds
-        added = name in ("addmm", "addbmm", "linear", "linear_nd")
+        added = name in ("addmm", "addbmm", "linear")
         if m1 == m2 or (added and first != m2):  # the bias is another's
             names = f"{type_name(first)} and {type_name(m2)}"
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")

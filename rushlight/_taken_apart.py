@@ -53,14 +53,7 @@ _unsafe_view = _C.Function(_unsafe_view)
 
 
 def _linear(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    if x.dim() == 2:
-        return FUNCTIONS["addmm"](bias, x, weight.t())
-    if not x.is_contiguous():
-        product = FUNCTIONS["matmul"](x, weight.t())
-        apart = _C.asks_dispatch(bias) or _C.tangent(bias) is not None
-        return product + bias if apart else product.add_(bias)
-    flat = x.view(math.prod(x.shape[:-1]), x.shape[-1])
-    return FUNCTIONS["addmm"](bias, flat, weight.t()).view(*x.shape[:-1], weight.shape[0])
+    return FUNCTIONS["addmm"](bias, x, weight.t())
 
 
 def _linear_unbiased(x: Tensor, weight: Tensor) -> Tensor:
@@ -103,6 +96,11 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
         return product if first else product.mT.contiguous()
     rows, inner = (a.shape[-2] if a.dim() > 1 else 1), a.shape[-1]
     lead, rest = a.shape[:-2], b.shape[:-2]
+    if len(lead) == len(rest) == 1 and lead != rest:  # one matrix, whose gradient is saved a sum
+        if lead[0] == 1 and a.requires_grad:
+            return _matmul(a.squeeze(0), b)
+        if rest[0] == 1 and b.requires_grad:
+            return _matmul(a, b.squeeze(0))
     try:
         batch = list(FUNCTIONS["broadcast_shapes"](lead, rest))
     except RuntimeError:
@@ -114,7 +112,8 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
     else:
         right = b.expand(*batch, *b.shape[-2:]).reshape(count, *b.shape[-2:])
     size = batch + [rows] * (a.dim() > 1) + [b.shape[-1]] * (b.dim() > 1)
-    return _unsafe_view(left.bmm(right), size)
+    product = left.bmm(right)
+    return _unsafe_view(product if b.dim() > 1 else product.squeeze(-1), size)
 
 
 def product_of_repeated(a: Tensor, b: Tensor) -> Any:
@@ -189,7 +188,6 @@ PARTS = {
     "bmm_nh": lambda a, b: ops.bmm(a, _mh(b)),
     "bmm_hn": lambda a, b: ops.bmm(_mh(a), b),
     "linear": _linear,
-    "linear_nd": _linear,
     "linear_unbiased": _linear_unbiased,
     "linear_nd_unbiased": _linear_unbiased,
     "vecmat": _vecmat,

@@ -263,6 +263,8 @@ op(
         call(x(2, 2, 3), x(2, 3, 2)),
         call(x(2, 2, 3), x(3, 2)),
         call(x(2, 3), x(2, 3, 2)),
+        call(x(2, 3), x(2, 3, 1)),
+        call(x(1, 1, 3), x(2, 3, 2)),
         call(x(2, 1, 2, 3), x(3, 3, 2)),
         call(x(3), x(2, 3, 2)),
         call(x(2, 2, 3), x(3)),
@@ -272,7 +274,7 @@ op(
         call(x(2, 0, 3), x(3, 2)),
         call(x(2, 2, 0), x(2, 0, 3)),
     ],
-    covers=("matmul_nd", "matmul_nd_t", "matmul_nd_nh", "matmul_nd_hn", "vecmat"),
+    covers=("matmul_nd", "matmul_nd_t", "matmul_turned", "matmul_nd_nh", "matmul_nd_hn", "vecmat"),
     **PRODUCT,
 )
 op(

@@ -126,6 +126,9 @@ struct Timing {
 // the node that saves it is kept without its history.
 Saved save_tensor(Tensor* t, bool keep_history, Node* by = nullptr);
 Saved save_alias(Tensor* t, bool keep_history);
+// What is kept of a leaf counts as something that holds it, as the view or the tensor that torch saves does
+// (Tensor::held_by). The graph holds it anyway, so no new loop is closed.
+void hold_leaf(Tensor* alias, Tensor* leaf);
 inline Saved save_itself(Tensor* t) {
   t->flags |= Tensor::SAVED;
   t->saved_by++;

@@ -160,6 +160,15 @@ PyObject* py_keep(PyObject*, PyObject* o) {
   return guarded([&] { return kept_tensor(tensor_argument(o)).release(); });
 }
 
+// keep_held(tensor): the same, of what no step saves. It counts as held by the node.
+PyObject* py_keep_held(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref<PyObject> kept = kept_tensor(tensor_argument(o));
+    if (kept.get() != Py_None) hold_leaf(as_tensor(PyTuple_GET_ITEM(kept.get(), 0)), as_tensor(o));
+    return kept.release();
+  });
+}
+
 // kept(node, what keep gave): the tensor that was kept, checked as saved ones are.
 PyObject* py_kept(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -273,6 +282,7 @@ PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_l
                            {"show_operands", py_show_operands, METH_VARARGS, nullptr},
                            {"facade", py_facade, METH_VARARGS, nullptr},
                            {"keep", py_keep, METH_O, nullptr},
+                           {"keep_held", py_keep_held, METH_O, nullptr},
                            {"kept", py_kept, METH_VARARGS, nullptr},
                            {"name_node", py_name_node, METH_VARARGS, nullptr},
                            {"set_variant_names", py_set_variant_names, METH_VARARGS, nullptr},
@@ -483,7 +493,7 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   if (alone) name++;
   Tensor* t = as_tensor(result);
   Node* node = t->grad_fn;
-  if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType) return;
+  if (!node || node->kind != Node::operation || node->sequence < since) return;
   // A view that the caller gave and that was written in place is the caller's, though nobody holds its base.
   bool given = std::ranges::find(args, result) != args.end();
   bool inner_view = !given && t->base() && Py_REFCNT(t->base()->object()) == 1;
@@ -506,6 +516,13 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
     bool wrote = stamp == node->op->stamp;
     node->op = renamed(node->op, name);
     if (wrote) stamp = node->op->stamp;
+    if (Py_TYPE(node) != NodeType) {  // a hook on what was saved has looked at it
+      PyTypeObject* seen = Py_TYPE(node);
+      Py_SET_TYPE(node, NodeType);
+      Py_INCREF(NodeType);
+      Py_DECREF(seen);
+      expose(node);
+    }
   }
   bool inner = false;
   for (uint32_t i = 0; name && !alone && i < node->edge_count && !inner; i++)

@@ -33,7 +33,8 @@ bool is_lazy(PyObject* o) { return is_tensor(o) && as_tensor(o)->is_lazy(); }
 
 // These read and write through copy_into and fill, which see to it.
 bool only_copies(const Primitive& op) {
-  constexpr std::string_view names[] = {"clone", "contiguous_copy", "to_dtype", "to_device", "copy", "fill"};
+  constexpr std::string_view names[] = {
+      "clone", "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill"};
   return std::ranges::find(names, op.name) != std::end(names);
 }
 

@@ -7,11 +7,14 @@
 // is x @ weight.T + bias in one step, recorded as one node named as torch names what it computes there.
 #include "matmul_ops.h"
 
+#include <array>
+
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "../tensor/iterate.h"
 #include "devices.h"
+#include "forwards.h"
 
 namespace rl {
 
@@ -317,6 +320,23 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   return result.release_object();
 }
 
+// The product turned round, where it has one row or column or no elements: it lies in memory as that does.
+PyObject* matmul_turned_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Ref<PyObject> result(matmul_nd_forward(op, args, nullptr));
+  Tensor* t = as_tensor(result.get());
+  Shape shape;
+  shape.assign(t->sizes());
+  if (shape.ndim < 2) fail(PyExc_RuntimeError, "matmul_turned: matrices expected");
+  int64_t &rows = shape.sizes[shape.ndim - 2], &columns = shape.sizes[shape.ndim - 1];
+  if (t->numel && rows != 1 && columns != 1)
+    fail(PyExc_RuntimeError, "matmul_turned: a row or column expected");
+  std::swap(rows, columns);
+  int64_t strides[MAX_DIMS];
+  contiguous_strides(shape, strides);
+  set_geometry(t, shape, {strides, size_t(shape.ndim)});
+  return result.release();
+}
+
 TensorRef multiply_vector(Tensor* mat, Tensor* vec, bool transposed) {
   int64_t rows = mat->size(transposed), cols = mat->size(!transposed);
   if (mat->dtype != vec->dtype) fail_vector_dtypes(mat, vec);
@@ -395,7 +415,8 @@ void check_linear_dtypes(const Tensor* bias, const Tensor* x, const Tensor* weig
   }
 }
 
-// linear(bias, x, weight) and linear(x, weight): x may have any number of dimensions from one.
+// linear(bias, x, weight) of matrices, and linear(x, weight): there x may have any number of dimensions from
+// one.
 PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   bool biased = op.input_count == 3;
   Tensor* bias = biased ? tensor_argument(op, args, 0) : nullptr;
@@ -423,12 +444,6 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     check_linear_dtypes(bias, x, weight);
   }
   if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
-  // What is not one matrix in memory torch multiplies first and adds the bias to afterwards.
-  if (biased && bias->size(0) != n && x->ndim != 2 && !(x->is_contiguous() && bias->is_contiguous())) {
-    failf(PyExc_RuntimeError,
-          "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
-          (long long)n, (long long)bias->size(0), x->ndim - 1);
-  }
   if (biased && bias->size(0) != n) {
     failf(PyExc_RuntimeError,
           "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
@@ -483,10 +498,10 @@ bool lies_in_rows(const Tensor* t, bool turned = false) {
 // gradient: a copy where they are not one matrix in memory, so that x may be written. The gradient would copy
 // them else. Who looks on is shown torch's steps.
 TensorRef in_rows(Tensor* x, const Tensor* matrix) {
-  if (!matrix->requires_grad() || !recording() || asks_dispatch(x) || asks_dispatch(matrix) ||
+  if (!matrix->requires_grad() || !recording() || asks_dispatch(x) || asks_dispatch(matrix) || !x->numel ||
       lies_in_rows(x))
     return share(x);
-  static Primitive& copy = primitive("contiguous_copy");
+  static Primitive& copy = primitive("rows_copy");
   return call_on(copy, x);
 }
 
@@ -519,8 +534,8 @@ uint16_t copied_operands(PyObject* const* args) {
 }
 
 struct Products {
-  Primitive *mm, *mm_t, *mv, *vecmat, *dot, *matmul_nd, *matmul_nd_t;
-  Primitive *linear, *linear_nd, *linear_unbiased, *linear_nd_unbiased;
+  Primitive *mm, *mm_t, *mv, *vecmat, *dot, *matmul_nd, *matmul_nd_t, *matmul_turned;
+  Primitive *linear, *linear_unbiased, *linear_nd_unbiased;
 } products;
 
 PyObject* py_matmul(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -537,8 +552,17 @@ PyObject* py_matmul(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// linear(input, weight, bias or None); None where the bias is not one row, which Python composes of other
-// functions.
+bool lies_densely(const Tensor* t) { return contiguous_geometry(t->sizes(), t->strides()); }
+
+Ref<PyObject> viewed(PyObject* t, Sizes sizes) {
+  static Primitive& view = primitive("view");
+  Ref<PyObject> size(size_object(sizes));
+  PyObject* args[] = {t, size.get()};
+  return checked(call(view, args));
+}
+
+// linear(input, weight, bias or None); None where the bias is not one row or has to be added apart, which
+// Python composes of other functions.
 PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3) failf(PyExc_TypeError, "linear() takes 3 positional arguments but %zd were given", n);
@@ -573,14 +597,25 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
       if (is_tensor(result.get())) as_tensor(result.get())->storage->version = 1;
       return result.release();
     }
-    if (bias && (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1))) Py_RETURN_NONE;
-    if (x->ndim == 2) {
-      PyObject* reordered[] = {args[2], args[0], args[1]};
-      return bias ? call(*products.linear, reordered) : call(*products.linear_unbiased, args);
+    if (!bias) {
+      if (x->ndim == 2) return call(*products.linear_unbiased, args);
+      TensorRef rows = in_rows(x, weight);
+      PyObject* given[] = {rows->object(), args[1]};
+      return call(*products.linear_nd_unbiased, given);
     }
-    TensorRef rows = in_rows(x, weight);
-    PyObject* reordered[] = {args[2], rows->object(), args[1]};
-    return bias ? call(*products.linear_nd, reordered) : call(*products.linear_nd_unbiased, reordered + 1);
+    if (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1)) Py_RETURN_NONE;
+    PyObject* reordered[] = {args[2], args[0], args[1]};
+    if (x->ndim == 2) return call(*products.linear, reordered);
+    // As in torch a view of what is added to the rows, where they and the bias lie one after the other.
+    if (!lies_densely(x) || !lies_densely(bias)) Py_RETURN_NONE;
+    Shape shape;
+    shape.assign(x->sizes());
+    shape.sizes[shape.ndim - 1] = weight->size(0);
+    int64_t k = x->size(x->ndim - 1), count = 1;
+    for (int d = 0; d < x->ndim - 1; d++) count *= x->size(d);
+    Ref<PyObject> rows = viewed(args[0], std::array{count, k});
+    reordered[1] = rows.get();
+    return viewed(checked(call(*products.linear, reordered)).get(), shape).release();
   });
 }
 
@@ -606,7 +641,9 @@ ModuleInit init([](PyObject* module) {
   define("bmm_hn(a, b)", bmm_forward, 0, &hn);
   products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
   products.matmul_nd_t = &define("matmul_nd_t(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
-  products.matmul_nd->copied = products.matmul_nd_t->copied = copied_operands;
+  products.matmul_turned = &define("matmul_turned(a, b)", matmul_turned_forward, FOLLOWS_FIRST, &plain);
+  for (Primitive* op : {products.matmul_nd, products.matmul_nd_t, products.matmul_turned})
+    op->copied = copied_operands;
   define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);
   define("matmul_nd_hn(a, b)", matmul_nd_forward, 0, &hn);
   products.mv = &define("mv(input, vec)", mv_forward);
@@ -614,7 +651,6 @@ ModuleInit init([](PyObject* module) {
   products.dot = &define("dot(input, tensor)", dot_forward, 0, &plain);
   define("vdot(input, other)", dot_forward, 0, &hn);
   products.linear = &define("linear(bias, x, weight)", linear_forward, Primitive::KEEPS_WEIGHT);
-  products.linear_nd = &define("linear_nd(bias, x, weight)", linear_forward, Primitive::KEEPS_WEIGHT);
   products.linear_unbiased =
       &define("linear_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST | Primitive::KEEPS_WEIGHT);
   products.linear_nd_unbiased =
@@ -630,11 +666,17 @@ bool by_columns(const Tensor* b) {
 }
 
 // Whether torch multiplies the columns of b by the matrix a, which requires grad, and lays the result out in
-// rows by a copy: its node is that of the copy. One row or column needs none.
+// rows by a copy: its node is that of the copy.
 bool turns_result(const Tensor* a, const Tensor* b) {
-  if (a->ndim < 2 || b->ndim < 3 || !a->requires_grad() || !b->numel) return false;
-  if (a->ndim > 2 && !(a->ndim == 3 && b->ndim == 3 && a->size(0) == 1 && b->size(0) != 1)) return false;
-  return a->size(a->ndim - 2) > 1 && b->size(b->ndim - 1) > 1;
+  if (a->ndim < 2 || b->ndim < 3 || !a->requires_grad()) return false;
+  return a->ndim == 2 || (a->ndim == 3 && b->ndim == 3 && a->size(0) == 1 && b->size(0) != 1);
+}
+
+// One row or column, or nothing, needs no copy: the result is a view of the product as it lies then.
+bool lies_turned(const Tensor* a, const Tensor* b) {
+  bool plain = Py_TYPE(a) == TensorType || Py_TYPE(a) == ParameterType;
+  if (!plain || !is_plain_tensor(const_cast<Tensor*>(b)->object())) return false;
+  return a->size(a->ndim - 2) == 1 || b->size(b->ndim - 1) == 1 || !a->numel || !b->numel;
 }
 
 }  // namespace
@@ -643,12 +685,21 @@ PyObject* matmul(Tensor* a, Tensor* b) {
   PyObject* args[] = {a->object(), b->object()};
   if (a->ndim == 2 && b->ndim == 2) return call(by_columns(b) ? *products.mm_t : *products.mm, args);
   if (a->ndim > 2 || b->ndim > 2 || !a->ndim || !b->ndim) {
+    bool turns = turns_result(a, b);
+    if (turns && lies_turned(a, b)) {
+      if (Ref<PyObject> result = taken_apart(*products.matmul_nd, args)) return result.release();
+      static Primitive& transpose = primitive("transpose");
+      static PyObject *before_last = PyLong_FromLong(-2), *last = PyLong_FromLong(-1);
+      Ref<PyObject> product = checked(call(*products.matmul_turned, args));
+      PyObject* turning[] = {product.get(), before_last, last};
+      return call(transpose, turning);
+    }
     TensorRef rows = a->ndim > 2 && b->ndim && b->ndim <= 2 ? in_rows(a, b) : share(a);
     args[0] = rows->object();
     uint64_t since = next_node_number();
     Ref<PyObject> result = checked(call(
         a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd, args));
-    if (recording() && turns_result(a, b) && is_tensor(result.get())) {
+    if (turns && recording() && is_tensor(result.get())) {
       Node* node = as_tensor(result.get())->grad_fn;
       bool own = node && (node->op == products.matmul_nd || node->op == products.matmul_nd_t);
       if (own) name_nodes(result.get(), "CloneBackward0", since, nullptr);

@@ -133,6 +133,14 @@ Saved save_alias(Tensor* t, bool keep_history) {
   return {alias.release_object(), counter_of(t)->version, t->storage->silent_version};
 }
 
+void hold_leaf(Tensor* alias, Tensor* t) {
+  if (!(t->flags & Tensor::REQUIRES_GRAD) || t->grad_fn || t->base()) return;
+  Extra* extra = extra_of(alias);
+  extra->differentiable_view = false;
+  Py_INCREF(t->object());
+  set_held(extra->base, t);
+}
+
 namespace {
 
 Saved save_list(PyObject* list);
@@ -277,7 +285,9 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
       Tensor* t = as_tensor(args[i]);
       bool alias = op.options & Primitive::KEEPS_WEIGHT && i == op.input_count - 1 && !saved_hooks_active() &&
                    !(t->flags & Tensor::INFERENCE) && (t->grad_fn || !t->base());
-      *slot++ = alias ? save_alias(t, true) : save_tensor(t, true);
+      *slot = alias ? save_alias(t, true) : save_tensor(t, true);
+      if (alias) hold_leaf(as_tensor(slot->object), t);
+      slot++;
     } else *slot++ = list ? save_list(args[i]) : save_value(args[i], copied >> i & 1 || (in_place && i == 0));
   }
   for (int i = 0; want_shapes >> i; i++) {

@@ -16,7 +16,8 @@ namespace {
 
 // Views look at sizes and strides only; these copy through copy_into and fill, which know all dtypes.
 bool takes_all_dtypes(const Primitive& op) {
-  constexpr std::string_view names[] = {"clone", "contiguous_copy", "to_dtype", "to_device", "copy", "fill"};
+  constexpr std::string_view names[] = {
+      "clone", "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill"};
   return op.options & Primitive::VIEW || real_forward(op) == elementwise_forward ||
          std::ranges::find(names, op.name) != std::end(names);
 }

@@ -741,6 +741,7 @@ ModuleInit init([](PyObject* module) {
   define("replace(x, part; layout, size, stride, offset)", replace_forward);
   define("clone(x)", clone_forward);
   define("contiguous_copy(x)", contiguous_copy_forward);
+  define("rows_copy(x)", contiguous_copy_forward);  // by a product: its view of it is the only one
   define("to_dtype(x; dtype)", to_dtype_forward);
   define("copy(x, source)", copy_forward, Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);
   define("fill(x, value)", fill_forward, Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);

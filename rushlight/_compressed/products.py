@@ -158,7 +158,7 @@ def linear_unbiased(input: Tensor, weight: Any) -> Tensor:
     return times_dense(weight, rows.t()).t().reshape(*input.shape[:-1], weight.shape[0])
 
 
-@kernel("linear", "linear_nd")
+@kernel("linear")
 def linear(input: Tensor, weight: Any, bias: Any) -> Tensor:
     """The same and a bias."""
     return linear_unbiased(input, weight) + bias

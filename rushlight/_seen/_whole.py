@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight import _C
@@ -30,11 +30,34 @@ class _Plain(threading.local):
 _plain = _Plain()
 
 
+class _Constant:
+    """A tensor that is no variable to torch, in the place of an argument: the node has no edge for it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+_ABSENT = _C.Tensor()  # in the place of None: the node has an edge that leads nowhere
+
+
+def _as_variables(args: tuple, inputs: int) -> Iterator[Any]:
+    for at, value in enumerate(args):
+        if at < inputs:
+            yield _ABSENT if value is None else value
+        else:
+            yield _Constant(value) if isinstance(value, Tensor) else value
+
+
+def _as_given(value: Any) -> Any:
+    return None if value is _ABSENT else value.tensor if isinstance(value, _Constant) else value
+
+
 class _Recorded(Function):
     """A node with torch's gradient. Its arguments are the row of the table, the function, and torch's."""
 
     @staticmethod
-    def forward(ctx, row, original, *args):
+    def forward(ctx, row, original, *variables):
+        args = tuple(map(_as_given, variables))
         shown = row.overload, *trimmed(args, *row.defaults)
         found = show(*shown)
         results = found if isinstance(found, (tuple, list)) else (found,)
@@ -144,6 +167,6 @@ def catching(name: str, original: Any, wanted: Callable) -> Callable:
         if given is None or rule_of() is not None or not _taken(row, given):
             return original(*args, **kwargs)
         node = _node_name(original, row.overload.partition(".")[0], args, kwargs)
-        return _named(node).apply(row, original, *given)
+        return _named(node).apply(row, original, *_as_variables(given, row.inputs))
 
     return caught

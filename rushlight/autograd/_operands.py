@@ -84,9 +84,9 @@ def _strides(source: Node) -> list[int] | None:
     return [math.prod(before[dim % len(size) + 1 :]) for dim in dims]
 
 
-def _lies_in_rows(node: Node, at: int, contiguous: bool = False, turned: bool = False) -> bool:
+def _lies_in_rows(node: Node, at: int, turned: bool = False) -> bool:
     """Whether torch takes an operand that was not kept for one matrix of rows in memory, as far as its
-    history tells: one that is contiguous may have dimensions of size 1 that lie anywhere."""
+    history tells."""
     source, nr = node._edges()[at]
     if source is None:
         return True
@@ -96,8 +96,6 @@ def _lies_in_rows(node: Node, at: int, contiguous: bool = False, turned: bool = 
     if turned:
         size, steps = [*size[:-2], size[-1], size[-2]], [*steps[:-2], steps[-1], steps[-2]]
     rows = list(zip(size[:-1], steps))
-    if contiguous:
-        rows = [(count, step) for count, step in zip(size, steps) if count != 1]
     return all(step == count * inner for (_, step), (count, inner) in pairwise(rows))
 
 
@@ -106,11 +104,8 @@ def _of_linear(node: Node, name: str, value: Any) -> Seen:
         return _turned(value) if name == "weight" else None
     if name == "x":
         return _rows(value)
-    at = len(node._edges()) - 2
-    x, weight = _given(node, at), _given(node, at + 1)
-    if x is None or len(x) < 3 or weight is not None or _lies_in_rows(node, at):
-        return _turned(value)
-    if at and _lies_in_rows(node, at, contiguous=True):  # where there is a bias
+    x, weight = _given(node, 0), _given(node, 1)
+    if x is None or len(x) < 3 or weight is not None or _lies_in_rows(node, 0):
         return _turned(value)
     return [math.prod(x[:-2]), *value.shape[::-1]], "View"
 

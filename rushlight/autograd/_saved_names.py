@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight.autograd._facades import saved_value
+from rushlight.autograd._operand_views import dense_strides
 from rushlight.autograd._saved_table import SHOWN
 from rushlight.ops._again import At
 from rushlight.ops._node_names import is_target
@@ -88,14 +89,21 @@ def _input_shape(node: Node, at: int) -> tuple:
     return tuple(source._outputs()[number][0])
 
 
+def _own_name(node: Node, name: str) -> str:
+    """Of a factor: linear calls its own otherwise."""
+    return ("weight" if name == "mat2" else "x") if _of_linear(node) else name
+
+
 def _sizes(name: str, at: int) -> Callable:
     """The size of an input: of what was saved of it, or of the gradient that goes to it."""
 
     def sizes(node: Node) -> tuple:
+        if f"{name}_shape" in (found for found, _, _ in node._names_saved()):
+            return tuple(_value(node, f"{name}_shape"))
         try:
-            return tuple(_value(node, name).shape)
-        except LookupError:
             return _input_shape(node, at)
+        except LookupError:
+            return tuple(_value(node, _own_name(node, name)).shape)
 
     return sizes
 
@@ -104,11 +112,11 @@ def _strides(name: str, at: int) -> Callable:
     def strides(node: Node) -> tuple:
         if node._edges()[at][0] is None:
             return ()  # for no gradient of it is laid out
-        try:
-            return tuple(_value(node, name).stride())
-        except LookupError:
-            shape = _input_shape(node, at)
-            return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+        shape, given = _input_shape(node, at), node._input(at)
+        if given is None and not node._released:
+            given = _factor(node, _own_name(node, name))
+        known = given is not None and tuple(given.shape) == tuple(shape)
+        return tuple(given.stride()) if known else dense_strides(shape)
 
     return strides
 

@@ -422,8 +422,8 @@ def _within(node: Any, name: str, value: Any) -> tuple[list[int], str] | bool | 
     return _operands.within(node, name, value)
 
 
-_LINEAR = ("linear", "linear_nd", "linear_unbiased", "linear_nd_unbiased")
-_PRODUCTS = ("matmul_nd", "matmul_nd_t", "vecmat")
+_LINEAR = ("linear", "linear_unbiased", "linear_nd_unbiased")
+_PRODUCTS = ("matmul_nd", "matmul_nd_t", "matmul_turned", "vecmat")
 _LINES = ("avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
 _C.show_facades(_show_facades, (*_LINEAR, *_PRODUCTS, *_LINES))
 _OTHERS = ("attention", "einsum_mm", "einsum_bmm", "nll_loss2d", "rnn_sequence")

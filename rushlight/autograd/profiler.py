@@ -52,7 +52,7 @@ _CHAINS = {
     "attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
     "t": "t transpose", "sum_to": "sum", "square": "pow", "restore": "expand", "once": "", "vecmat": "mv",
     "conv_input_gradient": "convolution_backward", "conv_weight_gradient": "convolution_backward",
-    "linear": "linear", "linear_unbiased": "linear", "linear_nd": "linear", "linear_nd_unbiased": "linear",
+    "linear": "linear", "linear_unbiased": "linear", "linear_nd_unbiased": "linear",
 }  # fmt: skip
 _UNFINISHED = "<unfinished torch.autograd.profile>"
 

@@ -155,8 +155,10 @@ def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
 
 def _complex(real, imag, **kwargs):
     """What a part is saved for is its own gradient."""
-    kept = _kept(real=real if real.requires_grad else None, imag=imag if imag.requires_grad else None)
-    return "ComplexBackward0", kept, (real, imag)
+    parts = {name: x if x.requires_grad else None for name, x in (("real", real), ("imag", imag))}
+    if not _plain.now:  # no step saves them
+        parts = {name: None if x is None else _C.keep_held(x) for name, x in parts.items()}
+    return "ComplexBackward0", parts, (real, imag)
 
 
 def _logit_(input, eps=None):

@@ -25,7 +25,8 @@ Tensor = _C.Tensor
 
 LINEAR = {
     "sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone",
-    "contiguous_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack", "block_diag",
+    "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack",
+    "block_diag",
     "repeat", "flip", "roll", "tril", "triu", "gather", "gather_sparse", "scatter", "scatter_value",
     "scatter_add", "index", "index_put", "index_backward", "index_select", "index_add", "index_copy",
     "index_fill", "take", "put", "masked_fill", "masked_scatter", "masked_select",
@@ -33,9 +34,9 @@ LINEAR = {
     "select_backward", "slice_backward", "diagonal_backward", "place", "pick", "replace",
 }  # fmt: skip
 MULTILINEAR = {
-    "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_nd_nh",
-    "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross",
-    "trilinear", "einsum_mm", "einsum_bmm",
+    "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_turned",
+    "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased",
+    "linalg_cross", "trilinear", "einsum_mm", "einsum_bmm",
 }  # fmt: skip
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask", "starts"}

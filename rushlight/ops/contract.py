@@ -89,13 +89,11 @@ def _contract(a, b, dims_a, dims_b):
             if not x.ndim:
                 raise IndexError(f"Dimension specified as {own} but tensor has no dimensions")
         m, n = a.shape[wrap_dim(d, a.ndim)], b.shape[wrap_dim(e, b.ndim)]
-        if m == n:
-            continue
         if n == 1:
             a = a.sum(dim=d, keepdim=True, dtype=a.dtype)
         elif m == 1:
             b = b.sum(dim=e, keepdim=True, dtype=b.dtype)
-        else:
+        elif m != n:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {m} in dim {d} "
                 f"and second has size {n} in dim {e}"

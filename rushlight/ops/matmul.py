@@ -14,7 +14,7 @@ from typing import Any
 from rushlight import _C
 from rushlight._outputs import check_apart_elements
 
-from ._public import SAME_DTYPE, Tensor, public, type_name, write_out
+from ._public import SAME_DTYPE, Tensor, public, write_out
 from ._rules import derivative
 
 ops = _C.ops
@@ -108,6 +108,12 @@ derivative(
     b=_matmul_nd_t_b,
 )
 derivative(
+    "matmul_turned",
+    node="UnsafeViewBackward0",
+    a=lambda g, b, a_shape: _matmul_nd_a(g.mT, b, a_shape),
+    b=lambda g, a, b_shape: _matmul_nd_b(g.mT, a, b_shape),
+)
+derivative(
     "matmul_nd_nh",
     node="UnsafeViewBackward0",
     a=lambda g, b: _matmul(g, b),
@@ -120,7 +126,7 @@ derivative(
     b=lambda g, a: _matmul(a, g),
 )
 
-# A printed tensor shows what torch computes linear with: addmm or mm on matrices, those and a view on others.
+# A printed tensor shows what torch computes linear with: addmm or mm on matrices, mm and a view on others.
 _LINEAR: dict[str, Any] = {
     "x": lambda g, weight: ops.mm(g, _conj(weight)),
     "weight": lambda g, x: _conj(ops.mm_hn(g, x)),
@@ -130,36 +136,40 @@ _LINEAR_ND: dict[str, Any] = {
     "weight": lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
 }
 derivative("linear", node="AddmmBackward0", bias=lambda g: g, **_LINEAR)
-derivative("linear_nd", node="ViewBackward0", bias=lambda g: g, **_LINEAR_ND)
 derivative("linear_unbiased", node="MmBackward0", **_LINEAR)
 derivative("linear_nd_unbiased", node="UnsafeViewBackward0", **_LINEAR_ND)
 
 derivative(
     "addmm",
+    shows="beta alpha mat1_shape mat2_shape",
     input=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(ops.mm_nh(g, mat2), alpha),
     mat2=lambda g, mat1, alpha: _times(ops.mm_hn(mat1, g), alpha),
 )
 derivative(
     "addmv",
+    shows="beta alpha",
     input=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
     vec=lambda g, mat, alpha: _times(ops.vecmat(g, _conj(mat)), alpha),
 )
 derivative(
     "addr",
+    shows="beta alpha",
     input=lambda g, beta: _times(g, beta),
     vec1=lambda g, vec2, alpha: _times(ops.mv(g, _conj(vec2).to(g.dtype)), alpha),
     vec2=lambda g, vec1, alpha: _times(ops.vecmat(_conj(vec1).to(g.dtype), g), alpha),
 )
 derivative(
     "baddbmm",
+    shows="beta alpha",
     input=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(ops.bmm_nh(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(ops.bmm_hn(batch1, g), alpha),
 )
 derivative(
     "addbmm",
+    shows="beta alpha batch1_shape batch2_shape",
     input=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(ops.matmul_nd_nh(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(ops.matmul_nd_hn(batch1, g), alpha),
@@ -271,24 +281,23 @@ def linear(input, weight, bias=None, *, out=None):
     if out is not None:
         return finish(linear(input, weight, bias), out, apart=() if bias is None else (bias,))
     result = _C.linear(input, weight, bias)
-    if result is None:
-        # A bias that is not one row: what torch adds by broadcasting, to the rows of all matrices in one if
-        # it has the number of elements that a row has.
-        flat = input.ndim == 2 or (
-            weight.ndim > 1 and bias.numel() == weight.size(0) and input.is_contiguous()
-        )
-        if bias.dtype != weight.dtype and (flat or input.ndim == 3):
-            names = f"{type_name(bias.dtype)} and {type_name(weight.dtype)}"
-            raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
-        if weight.ndim == 1:
-            result = _matmul(input, weight).add_(bias)  # counted, as torch's write is
-        elif flat:
-            rows = input if input.ndim == 2 else input.reshape(-1, input.shape[-1])
-            result = ops.addmm(bias, rows, weight.t(), 1, 1)
-            result = result if rows is input else result.reshape(*input.shape[:-1], weight.size(0))
-        else:
-            result = _C.linear(input, weight, None).add_(bias)
-    return result if out is None else finish(result, out)
+    return _linear_apart(input, weight, bias) if result is None else result
+
+
+def _linear_apart(input, weight, bias):
+    """linear with a bias that is not one row, which addmm broadcasts, or has to be added to the product."""
+    if weight.ndim == 1:
+        return _matmul(input, weight).add_(bias)  # counted, as torch's write is
+    if input.ndim == 2:
+        return ops.addmm(bias, input, weight.t(), 1, 1)
+    row = bias.ndim == 1 or sum(size != 1 for size in bias.shape) == 1
+    if row and input.is_contiguous() and bias.is_contiguous():
+        rows = input.view(math.prod(input.shape[:-1]), input.shape[-1])
+        return ops.addmm(bias, rows, weight.t(), 1, 1).view(*input.shape[:-1], weight.shape[0])
+    product = _C.linear(input, weight, None)
+    # Nothing that carries a tangent or is asked itself is written into what does not.
+    apart = _C.asks_dispatch(bias) or _C.tangent(bias) is not None
+    return product + bias if apart else product.add_(bias)
 
 
 @public
