@@ -264,20 +264,21 @@ class _Plan:
             return
         self.squeezed = []
         labels = []
+        rest = {name for operand in operands for name in operand.names if name not in result}
+        self.summed = bool(rest)
         for operand in operands:
-            kept = [(n, size) for n, size in zip(operand.names, operand.shape) if size != 1]
+            pairs = zip(operand.names, operand.shape)
+            kept = [(n, size) for n, size in pairs if size != 1 or not rest]
             self.squeezed.append([size for _, size in kept] if len(kept) < len(operand.names) else None)
             labels.append([n for n, _ in kept])
         # As in torch the labels of the result come first, in its order, then those that are summed.
-        rest = {name for own in labels for name in own if name not in result}
         summed = sorted(name for name in rest if not isinstance(name, tuple))
         order = [*result, *sorted(rest.difference(summed)), *summed]
         places = {name: place for place, name in enumerate(order)}
         self.steps, names = [], labels[0]
         for number in range(1, len(labels)):
             needed = set(result).union(*labels[number + 1 :])
-            first = not any(step.is_product for step in self.steps)
-            step = _Step(names, labels[number], needed, sizes, places, first)
+            step = _Step(names, labels[number], needed, sizes, places)
             self.steps.append(step)
             names = step.names
         wanted = [name for name in result if name in names]
@@ -301,31 +302,42 @@ class _Plan:
             value = step.run(value, x)
         if self.order is not None:
             value = value.permute(self.order)
-        return value.view(self.shape) if self.steps[-1].is_product or value.ndim != len(self.shape) else value
+        return value.view(self.shape) if self.summed or value.ndim != len(self.shape) else value
 
 
 class _Step:
     """The product of a and b, summed over the labels that are not needed any more."""
 
-    def __init__(self, a, b, needed, sizes, places, first):
-        self.sum_a = [d for d, name in enumerate(a) if name not in needed and name not in b]
-        self.sum_b = [d for d, name in enumerate(b) if name not in needed and name not in a]
-        a = [name for d, name in enumerate(a) if d not in self.sum_a]
-        b = [name for d, name in enumerate(b) if d not in self.sum_b]
+    def __init__(self, a, b, needed, sizes, places):
+        (self.sum_a, a), (self.sum_b, b) = (
+            self._summed(own, other, needed, places) for own, other in ((a, b), (b, a))
+        )
         self.is_product = any(name in b and name not in needed for name in a)
         self.swapped = False
         if self.is_product:
-            self._plan_product(a, b, needed, sizes, places, first)
+            self._plan_product(a, b, needed, sizes, places)
         else:
-            self._plan_elementwise(a, b, sizes, places)
+            self._plan_elementwise(a, b, places)
 
-    def _plan_product(self, a, b, needed, sizes, places, first):
+    def _summed(self, own, other, needed, places):
+        """(order, dims) for the labels that only this operand has, or None, and those that are left. As in
+        torch the rest is in the order of the result, so that it lies in memory in it."""
+        alone = [name for name in own if name not in needed and name not in other]
+        if not alone:
+            return None, own
+        names = sorted(own, key=places.get)
+        dims = [d for d, name in enumerate(names) if name in alone]
+        return ([own.index(name) for name in names], dims), [name for name in names if name not in alone]
+
+    def _plan_product(self, a, b, needed, sizes, places):
         both = sorted((name for name in a if name in b and name in needed), key=places.get)
         inner = sorted((name for name in a if name in b and name not in needed), key=places.get)
         only_a = sorted((name for name in a if name not in b), key=places.get)
         only_b = sorted((name for name in b if name not in a), key=places.get)
-        # torch turns the product round where its result comes out in order then, but not of a product before.
-        if first and only_a and only_b and places[only_b[-1]] < places[only_a[0]]:
+        # torch turns the product round where its result comes out in order then. What neither operand has
+        # counts as b's.
+        others = [place for name, place in places.items() if name not in a]
+        if only_a and others and max(others) < places[only_a[0]]:
             self.swapped, a, b, only_a, only_b = True, b, a, only_b, only_a
         self.names = both + only_a + only_b
 
@@ -348,24 +360,23 @@ class _Step:
         shape = [sizes[name] for name in self.names]
         self.shape = shape if shape != [*batch, count(only_a), count(only_b)] else None
 
-    def _plan_elementwise(self, a, b, sizes, places):
+    def _plan_elementwise(self, a, b, places):
         self.names = sorted({*a, *b}, key=places.get)
 
         def views(own):
             missing = [name for name in self.names if name not in own]
-            shape = [sizes[name] for name in own] + [1] * len(missing) if missing else None
-            return shape, [(own + missing).index(name) for name in self.names]
+            return len(missing), [(own + missing).index(name) for name in self.names]
 
-        (self.shape_a, self.order_a), (self.shape_b, self.order_b) = views(a), views(b)
+        (self.lacks_a, self.order_a), (self.lacks_b, self.order_b) = views(a), views(b)
         self.in_order = list(range(len(self.names)))
 
     def run(self, a, b):
-        if self.sum_a:
-            a = a.sum(dim=self.sum_a)
-        if self.sum_b:
-            b = b.sum(dim=self.sum_b)
+        if self.sum_a is not None:
+            a = a.permute(self.sum_a[0]).sum(dim=self.sum_a[1])
+        if self.sum_b is not None:
+            b = b.permute(self.sum_b[0]).sum(dim=self.sum_b[1])
         if not self.is_product:
-            return self._aligned(a, self.shape_a, self.order_a) * self._aligned(b, self.shape_b, self.order_b)
+            return self._aligned(a, self.lacks_a, self.order_a) * self._aligned(b, self.lacks_b, self.order_b)
         if self.swapped:
             a, b = b, a
         if self.order_a is not None:
@@ -384,8 +395,8 @@ class _Step:
             product = ops.einsum_mm(a, b)
         return product if self.shape is None else product.view(self.shape)
 
-    def _aligned(self, x, shape, order):
+    def _aligned(self, x, lacks, order):
         """x with a dimension for each label. What has a history torch multiplies as a view of it."""
-        if shape is not None:
-            x = x.view(shape)
+        for _ in range(lacks):
+            x = x.unsqueeze(-1)
         return x.permute(order) if order != self.in_order or x.requires_grad else x

@@ -1,7 +1,7 @@
 """The graphs of products: every node that torch records for them, by name, with its edges, sizes and strides,
 for operands of all dimensions, laid out in memory in several ways, each requiring grad or not."""
 
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 import torch
@@ -158,3 +158,33 @@ def test_hooks_within_products_that_repeat_an_operand(sizes):
         return sorted(told, key=str), [x.grad.tolist() for x in inputs]
 
     assert run(rushlight) == run(torch)
+
+
+EQUATIONS = [
+    f"{a},{b}->{''.join(result)}"
+    for a in ("i", "ij", "bij", "jib")
+    for b in ("j", "kj", "bjk", "ji")
+    for count in range(4)
+    for result in permutations(sorted({*a, *b}), count)
+]
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_einsum_gives_views_in_the_same_layouts(required):
+    sizes = {"i": 3, "j": 4, "k": 5, "b": 2, "l": 1}
+    for equation in [*EQUATIONS, "i,l->li", "il,j->jli", "ij,jl->il", "ij->ji", "ij->j", "ii->i"]:
+        found = []
+        for lib in LIBS:
+            factors = equation.split("->")[0].split(",")
+            inputs = [lib.ones([sizes[name] for name in own], requires_grad=required) for own in factors]
+            y = lib.einsum(equation, *inputs)
+            name = None if y.grad_fn is None else y.grad_fn.name()
+            found.append((y._is_view(), tuple(y.shape), y.stride(), name))
+        assert found[0] == found[1], equation
+
+
+def test_what_einsum_only_multiplies_has_the_views_of_torch():
+    for equation, sizes in (("i,j->ij", ((3,), (4,))), ("bi,bj->bji", ((2, 3), (2, 4)))):
+        compare(
+            lambda lib, *given, equation=equation: lib.einsum(equation, *given), *sizes, layouts=("dense",)
+        )
