@@ -398,5 +398,5 @@ class _Step:
     def _aligned(self, x, lacks, order):
         """x with a dimension for each label. What has a history torch multiplies as a view of it."""
         for _ in range(lacks):
-            x = x.unsqueeze(-1)
+            x = x.unsqueeze(x.ndim)
         return x.permute(order) if order != self.in_order or x.requires_grad else x

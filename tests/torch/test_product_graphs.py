@@ -172,7 +172,7 @@ EQUATIONS = [
 @pytest.mark.parametrize("required", [False, True])
 def test_einsum_gives_views_in_the_same_layouts(required):
     sizes = {"i": 3, "j": 4, "k": 5, "b": 2, "l": 1}
-    for equation in [*EQUATIONS, "i,l->li", "il,j->jli", "ij,jl->il", "ij->ji", "ij->j", "ii->i"]:
+    for equation in [*EQUATIONS, "ij,jl->il", "ij->ji", "ij->j", "ii->i"]:
         found = []
         for lib in LIBS:
             factors = equation.split("->")[0].split(",")
