@@ -8,7 +8,6 @@ without a word. So they get a node that warns when a gradient passes.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -61,12 +60,12 @@ class _Warns(Function):
 
     @staticmethod
     def forward(ctx, name, values, *inputs):
-        ctx.name = name
+        ctx.operator = name
         return tuple(values)
 
     @staticmethod
     def backward(ctx, *grads):
-        _complain(ctx.name)
+        _complain(ctx.operator)
         return (None,) * (2 + len(ctx.needs_input_grad[2:]))
 
 
@@ -85,17 +84,20 @@ def call(name: str, kernel: Callable, schema: str, args: tuple, kwargs: dict) ->
     if not watched:
         return output
     known = {id(tensor) for tensor in inputs}
-    constant = {
-        id(tensor): tensor
-        for tensor in _tensors(output)
-        if not tensor.requires_grad and _differentiable(tensor) and id(tensor) not in known
-    }
+    constant: dict[int, _C.Tensor] = {}
     hooked: dict[int, _C.Tensor] = {}
     returns = schema.rpartition("->")[2].split(",")  # "(Tensor(a!), Tensor)": the first was written
-    for tensor, declared in zip(_tensors(output), itertools.chain(returns, itertools.repeat(""))):
-        for each in (tensor, tensor._base if "!" in declared else None):
-            if each is not None and each.requires_grad:
-                hooked[id(each)] = each
+    values = output if len(returns) > 1 and isinstance(output, (tuple, list)) else [output]
+    for value, declared in zip(values, returns, strict=False):
+        written = "!" in declared
+        for tensor in filter(_differentiable, _tensors(value)):
+            if tensor.requires_grad:
+                hooked[id(tensor)] = tensor
+                base = tensor._base
+                if written and base is not None and base.requires_grad:
+                    hooked[id(base)] = base
+            elif not written and id(tensor) not in known:
+                constant[id(tensor)] = tensor
     for tensor in hooked.values():
         tensor.register_hook(lambda grad: _complain(name))
     if not constant:

@@ -75,7 +75,7 @@ class Operator:
     def _differentiated(self, args: list, kwargs: dict) -> Any:
         records = rushlight.is_grad_enabled()
         if self.autograd_kernel is not None and records:
-            return self.autograd_kernel(*args, **kwargs)
+            return self._checked(self.autograd_kernel(*args, **kwargs))
         if self.owner is None and not self.differentiable:
             return _autograd_fallback.call(self.key, self.run, str(self.schema), tuple(args), kwargs)
         leaves = _tensors([args, list(kwargs.values())])
@@ -171,7 +171,7 @@ class Operator:
         declared = self.schema.returns
         one = declared[0] if len(declared) == 1 else None
         wants = one is not None and one.word == "Tensor" and not one.is_list and not one.is_optional
-        if wants and not isinstance(result, Tensor):
+        if wants and result is not None and not isinstance(result, Tensor):  # None is an undefined tensor
             raise RuntimeError(f"Unable to cast {result} to Tensor")
         return result
 

@@ -71,6 +71,23 @@ def test_same(kernel, mode, view):
     assert tell(rushlight, kernel, mode, view) == tell(torch_itself, kernel, mode, view)
 
 
+@pytest.mark.parametrize("key", ["CPU", "CompositeImplicitAutograd", "Autograd"])
+def test_what_kernels_may_return(key):
+    def told(torch):
+        seen = []
+        for result in (lambda x: None, lambda x: 3, lambda x: (x, x), lambda x: x.detach() * 2):
+            for schema in ("f(Tensor x) -> Tensor", "f(Tensor(a!) x) -> Tensor(a!)"):
+                with torch.library._scoped_library("tests_returns", "FRAGMENT") as lib:
+                    lib.define(schema)
+                    lib.impl("f", result, key)
+                    given = err(lambda: torch.ops.tests_returns.f(torch.ones(2, requires_grad=True).clone()))
+                name = given.grad_fn and given.grad_fn.name() if isinstance(given, torch.Tensor) else None
+                seen.append((repr(given).split("<")[0], name))
+        return seen
+
+    assert told(rushlight) == told(torch_itself)
+
+
 def test_modes():
     for torch in (rushlight, torch_itself):
         assert torch._C._get_autograd_fallback_mode() == "warn"
