@@ -47,6 +47,16 @@ class Outline(tuple):
         return sum(map(math.prod, self))
 
 
+def same_size(a: Any, b: Any) -> bool:
+    """Whether the parts of two nested tensors have the same sizes."""
+    if not (a.is_nested and b.is_nested):
+        first, second = (f"is{'' if x.is_nested else ' not'} nested" for x in (a, b))
+        raise RuntimeError(
+            f"Expected both self and other to be nested tensors. Self {first}. While Other {second}."
+        )
+    return a.outline() == b.outline()
+
+
 class NestedTensor(Unstored):
     """Not to be made but by `wrap`."""
 
@@ -95,7 +105,7 @@ class NestedTensor(Unstored):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        if isinstance(value, Tensor) and not self.is_same_size(value):
+        if isinstance(value, Tensor) and not (value.is_nested and same_size(self, value)):
             raise RuntimeError(_SIZES)
         _GRAD.__set__(self, value)
 
@@ -160,7 +170,7 @@ class NestedTensor(Unstored):
         return _Padded.apply(self, padding, output_size)
 
     def is_same_size(self, other: Any) -> bool:
-        return type(other) is NestedTensor and self.outline() == other.outline()
+        return same_size(self, other)
 
     def _nested_tensor_size(self) -> Tensor:
         return _table([list(part.shape) for part in self.parts])

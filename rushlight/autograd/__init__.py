@@ -88,8 +88,13 @@ def _about(root: Any) -> tuple:
 
 
 def _calculate_shape(output: Any, grad: Tensor, is_grads_batched: bool) -> tuple:
-    """The shapes of an output and of the gradient given for it, without the batch."""
-    return _about(output)[0], grad.shape[1:] if is_grads_batched else shape_of(grad)
+    """The shapes of an output and of the gradient given for it, without the batch; of nested tensors a table
+    of the sizes of their parts."""
+    if isinstance(output, Tensor) and output.is_nested:
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with Nested Tensor.")
+        return output._nested_tensor_size(), grad._nested_tensor_size()
+    return _about(output)[0], grad.shape[1:] if is_grads_batched else grad.shape
 
 
 def kineto_available() -> bool:
@@ -101,9 +106,12 @@ _profiler_enabled = _C._profiler_enabled
 _is_checkpoint_valid = _C.all_runs_accumulate
 
 
-def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> RuntimeError:
+def _mismatch(batched: bool, index: int, gradient: Tensor, root: Any) -> RuntimeError:
+    if isinstance(root, Tensor) and root.is_nested:
+        root.is_same_size(gradient[0] if batched else gradient)  # refuses one that is not nested
+    shape, given = _calculate_shape(root, gradient, batched)
     places = (
-        f"grad_output[{index}] has a shape of {gradient.shape[2:] if batched else shape_of(gradient)} and "
+        f"grad_output[{index}] has a shape of {given[1:] if batched else given} and "
         f"output[{index}] has a shape of {shape}."
     )
     if batched:
@@ -133,8 +141,8 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
     for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False)):
         shape, dtype, device = _about(root)
         if isinstance(gradient, Tensor):
-            if _calculate_shape(root, gradient, batched)[1] != shape:
-                raise _mismatch(batched, index, gradient, shape)
+            if (gradient.shape[1:] if batched else shape_of(gradient)) != shape:
+                raise _mismatch(batched, index, gradient, root)
             if dtype.is_complex != gradient.is_complex():
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to have the same dtype. "

@@ -96,7 +96,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     ):  # torch asks a view of it, which has no history here
         raise AttributeError("'NoneType' object has no attribute 'next_functions'")
     edge = GradientEdge(*_C.gradient_edge(tensor))
-    if not hasattr(edge.node, "_forward_cls"):
+    if not hasattr(edge.node, "_forward_cls") or tensor.is_nested:
         return edge
     # torch's nodes of custom functions need one after them to be kept alive.
     before = _C.set_grad_enabled(True)

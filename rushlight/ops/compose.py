@@ -158,6 +158,10 @@ def is_same_size(input, other):
     >>> rushlight.is_same_size(rushlight.ones(2), rushlight.zeros(2))
     True
     """
+    if input.is_nested or other.is_nested:
+        from rushlight._nested import same_size
+
+        return same_size(input, other)
     return input.shape == other.shape
 
 

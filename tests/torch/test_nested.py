@@ -55,6 +55,20 @@ def cases(torch):
         torch._test_autograd_multiple_dispatch(x).backward(x.detach() * 3)
         return a.grad, b.grad, x.grad_fn.name(), x.requires_grad, x.is_leaf
 
+    @case("gradients of other sizes")
+    def _():
+        x, other, plain = sample(2, True), sample(1), torch.ones(3, requires_grad=True)
+        about = torch.autograd._calculate_shape
+        return (
+            about(x, other, False),
+            [err(lambda args=args: about(*args)) for args in ((x, x, True), (plain, x, False))],
+            [err(lambda g=g: torch.autograd.backward(x * 1, g)) for g in (other, torch.ones(3), None)],
+            err(lambda: torch.autograd.backward(plain * 1, other)),
+            [err(lambda b=b: torch.is_same_size(x, b)) for b in (x, other, plain)],
+            [err(lambda b=b: b.is_same_size(x)) for b in (x, other, plain)],
+            torch.autograd.graph.get_gradient_edge(nested.as_nested_tensor([plain])).output_nr,
+        )
+
     @case("a write to what a sum keeps")
     def _():
         x = sample(1, True).clone()
