@@ -682,7 +682,7 @@ PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
 }
 PyObject* m_is_contiguous(PyObject* self, PyObject*) {
   Tensor* t = self_of(self);
-  bool lazy = t->is_lazy() && contiguous_geometry(t->sizes(), t->strides());
+  bool lazy = t->is_lazy() && contiguous_flags(t->sizes(), t->strides());
   return PyBool_FromLong(t->is_contiguous() || lazy);
 }
 

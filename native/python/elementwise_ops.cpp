@@ -180,7 +180,7 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
   result->flags = Tensor::CONTIGUOUS;
   result->geometry = result->room;
   std::memcpy(result->room, t->room, sizeof t->room);  // at most four dimensions: all of it, without a loop
-  if (t->base()) {  // a view's dimensions of size 1 may have any stride; those of a result have their own
+  if (t->flags & Tensor::ODD_STRIDES) {
     int64_t step = 1;
     for (int d = t->ndim - 1; d >= 0; d--) {
       result->room[t->ndim + d] = step;
@@ -273,7 +273,7 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
     bool fits = PyFloat_CheckExact(args[k]) ? is_floating(t->dtype)
                                             : PyLong_CheckExact(args[k]) && is_differentiable(t->dtype);
     Scalar value;
-    if (!fits || !scalar_from_python(args[k], value)) return nullptr;
+    if (!fits || t->flags & Tensor::ODD_STRIDES || !scalar_from_python(args[k], value)) return nullptr;
     if (Loop by_number = loop_by_number(entry, t->dtype, k)) {
       TensorRef result = new_same_shape(t, t->dtype);
       char* both[] = {result->data(), t->data()};
@@ -411,18 +411,23 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
   }
   Shape shape;
   Tensor* full = nullptr;  // an operand that has the shape of the result already
-  bool contiguous_all = true;
+  bool contiguous_all = true, alike = true, odd = false;
   for (int k = 0; k < entry.n_inputs; k++) {
     Tensor* t = operands[k].tensor;
+    alike &= t != nullptr;
     if (!t) continue;
     if (!full) {
       full = t;
       shape.assign(t->sizes());
     } else if (!same_sizes(full, t)) {
       broadcast_into(shape, t->sizes());
+      alike = false;
     }
     contiguous_all &= t->is_contiguous();
+    odd |= (t->flags & Tensor::ODD_STRIDES) != 0;
   }
+  // Where something is repeated torch looks at all strides, also at those that are never taken.
+  contiguous_all &= alike || !odd;
   contiguous_all |= (op.options & CONTIGUOUS_RESULT) != 0;
   if (out && (out->ndim != shape.ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, out->geometry))) {
     fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +

@@ -162,7 +162,7 @@ int buffer_get(PyObject* self, Py_buffer* view, int flags) {
   bool strides = asked(PyBUF_STRIDES);
   bool whole =
       !strides || asked(PyBUF_C_CONTIGUOUS) || asked(PyBUF_F_CONTIGUOUS) || asked(PyBUF_ANY_CONTIGUOUS);
-  if (whole && !t->is_contiguous() && !contiguous_geometry(t->sizes(), t->strides())) {
+  if (whole && !t->is_contiguous() && !contiguous_flags(t->sizes(), t->strides())) {
     PyErr_SetString(PyExc_BufferError, "the memory of this tensor is not contiguous");
     view->obj = nullptr;
     return -1;

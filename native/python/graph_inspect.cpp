@@ -508,7 +508,7 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   // the elements lie one after the other.
   if (name && t->base() && !inner_view && std::string_view(name) == "UnsafeViewBackward0") {
     const Tensor* from = !args.empty() && is_tensor(args[0]) ? as_tensor(args[0]) : t;
-    if (contiguous_geometry(from->sizes(), from->strides())) return;
+    if (contiguous_flags(from->sizes(), from->strides())) return;
     name = "ReshapeAliasBackward0";
   }
   if (name && node->op->node_name != name) {

@@ -25,16 +25,19 @@ std::vector<Extra*> free_extras;
 }  // namespace
 
 // Strides and contiguity as torch counts them: dimensions of size 1 do not matter.
-bool contiguous_geometry(Sizes sizes, Sizes strides) {
-  for (int64_t size : sizes) {
-    if (size == 0) return true;
-  }
+uint16_t contiguous_flags(Sizes sizes, Sizes strides) {
   int64_t expected = 1;
+  bool odd = false, gaps = false, empty = false;
   for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes[d];
+    if (strides[d] != expected) {
+      odd = true;
+      gaps |= sizes[d] != 1;
+    }
+    empty |= sizes[d] == 0;
+    expected = int64_t(uint64_t(expected) * uint64_t(std::max<int64_t>(sizes[d], 1)));
   }
-  return true;
+  if (gaps && !empty) return 0;
+  return odd ? Tensor::CONTIGUOUS | Tensor::ODD_STRIDES : Tensor::CONTIGUOUS;
 }
 
 Extra* extra_of(Tensor* t) {
@@ -181,11 +184,11 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
     bool taken = numel && sizes[d] > 1;
     t->geometry[n + d] = taken ? strides[d] : std::clamp(strides[d], -(int64_t(1) << 56), int64_t(1) << 56);
   }
-  bool plain = contiguous_geometry(sizes, strides) & !t->is_lazy();
+  uint16_t contiguous = t->is_lazy() ? 0 : contiguous_flags(sizes, strides);
   if (old && old != t->room) std::free(old);  // perhaps the sizes and strides that were given
   t->ndim = uint8_t(n);
   t->numel = numel;
-  t->flags = uint16_t((t->flags & ~Tensor::CONTIGUOUS) | (plain ? Tensor::CONTIGUOUS : 0));
+  t->flags = uint16_t((t->flags & ~(Tensor::CONTIGUOUS | Tensor::ODD_STRIDES)) | contiguous);
 }
 
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
@@ -255,7 +258,8 @@ TensorRef new_alias(Tensor* t) {
   if ((t->ndim > 4) | (t->flags & Tensor::LAZY)) return new_alias(t, t->sizes(), t->strides(), t->offset);
   TensorRef alias(allocate_tensor());
   alias->dtype = t->dtype;
-  alias->flags = t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::CONTIGUOUS);
+  alias->flags =
+      t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::CONTIGUOUS | Tensor::ODD_STRIDES);
   alias->ndim = t->ndim;
   alias->numel = t->numel;
   alias->offset = t->offset;
@@ -290,9 +294,9 @@ TensorRef raw_alias(Tensor* t) { return alias_with(t, t->sizes(), t->strides(), 
 
 void set_lazy(Tensor* t, uint16_t bits) {
   if (t->is_lazy() && t->extra && !t->extra->differentiable_view) set_held(t->extra->base, nullptr);
-  t->flags = uint16_t((t->flags & ~(Tensor::LAZY | Tensor::CONTIGUOUS)) | bits);
+  t->flags = uint16_t((t->flags & ~(Tensor::LAZY | Tensor::CONTIGUOUS | Tensor::ODD_STRIDES)) | bits);
   if (!bits) {
-    if (contiguous_geometry(t->sizes(), t->strides())) t->flags |= Tensor::CONTIGUOUS;
+    t->flags |= contiguous_flags(t->sizes(), t->strides());
   } else if (!t->base()) {
     // Every lazy tensor has a base, so that what looks for views finds it. This one is nobody's view: its
     // base is not the tensor it came from, to which a graph that saved it must not lead back.

@@ -58,6 +58,7 @@ struct Tensor {
     SAVED = 1024,               // a node kept the object itself, Note [what is saved itself], primitive.cpp
     LOOSE = 2048,               // a bool on foreign bytes: any but 0 reads as true
     HELD = 4096,                // is another tensor's gradient or base, Note [loops], python/collector.cpp
+    ODD_STRIDES = 8192,         // contiguous, but dimensions of size 1 have strides that no new tensor has
     LAZY = CONJ | NEG | LOOSE,  // see Note [lazy views], python/lazy_views.cpp
   };
 
@@ -155,7 +156,7 @@ TensorRef empty_like(Tensor* t, DType dtype, Device device);
 void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int64_t* strides);
 
 void set_geometry(Tensor* t, Sizes sizes, Sizes strides);
-bool contiguous_geometry(Sizes sizes, Sizes strides);
+uint16_t contiguous_flags(Sizes sizes, Sizes strides);  // CONTIGUOUS, with ODD_STRIDES or without, or none
 void contiguous_strides(Sizes sizes, int64_t* strides);
 bool is_dense(Sizes sizes, Sizes strides);  // non-overlapping and without gaps
 int64_t numel_of(Sizes sizes);              // throws on negative sizes and on overflow
