@@ -237,6 +237,8 @@ void refresh_view(Tensor* t, bool asked) {
   bool converts = (base->flags | t->flags) & Tensor::LAZY || base->dtype != t->dtype;
   if (cut && (converts || !is_differentiable(base->dtype))) return;
   GradMode on(true);
+  KeptModes outside;
+  modes.inference = false;  // whoever asks there gets the history, too
   ModesUnasked unasked;
   if (TensorRef made = cut || !extra->steps ? TensorRef() : repeated(t, base); made && made->grad_fn) {
     bool same = t->grad_fn && t->grad_fn->kind == Node::operation &&
