@@ -14,6 +14,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "../python/batching.h"
 #include "../python/collector.h"
 #include "../python/forward_mode.h"
 #include "../python/primitive.h"
@@ -275,7 +276,9 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
   try {
     apply_node(node, grads, results, wanted, given);
     for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
-      if (results[i]) check_for_nan(node, i, results[i].get());
+      if (!results[i]) continue;
+      check_unbatched(results[i].get(), "aten::item");  // which is how torch asks
+      check_for_nan(node, i, results[i].get());
     }
   } catch (...) {
     if (!anomaly) throw;
@@ -492,7 +495,8 @@ void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool kee
   KeptHooks hooks;
   KeptModes kept;
   PutBack put_back{run.put_back};
-  Unrecorded unrecorded(!create_graph && !modes.forward);  // tangents need every operation
+  // Tangents need every operation, and gradients of inference mode are tensors of it.
+  Unrecorded unrecorded(!create_graph && !modes.forward && !modes.inference);
   struct Frees {
     bool before;
     explicit Frees(bool on) : before(std::exchange(frees_graph, on)) {}

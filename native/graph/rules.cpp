@@ -256,7 +256,7 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
 
 // Calls a primitive from a rule; without the bookkeeping of `call` where nothing is recorded.
 Ref<PyObject> call_in_rule(Primitive& op, PyObject* const* args) {
-  if (modes.grad || modes.forward) return checked(call(op, args));
+  if (modes.grad || modes.forward || modes.inference) return checked(call(op, args));
   return checked(run_forward(op, args, nullptr));
 }
 
@@ -592,8 +592,16 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
     TensorRef view_grad = at < inner_results.size() ? inner_results[at] : TensorRef();
     if (!view_grad) view_grad = zeros(part->sizes(), part->dtype, part->device());
     if (lazy) view_grad = flipped(view_grad.get(), lazy);
-    PyObject* replace_args[] = {grad, view_grad->object(), layout, sizes, strides, offset};
+    if (modes.grad && whole->requires_grad() && !dispatches(whole.get())) {  // torch copies it first
+      static Primitive& copy = primitive("copy");
+      TensorRef memory = new_alias(whole.get());
+      PyObject* copy_args[] = {memory->object(), grad};
+      whole = TensorRef(as_tensor(call(copy, copy_args)));
+    }
+    PyObject* replace_args[] = {whole->object(), view_grad->object(), layout, sizes, strides, offset};
     results[at] = TensorRef(as_tensor(call(replace, replace_args)));
+    Node* made = results[at]->grad_fn;
+    if (made && made->op == &replace) made->op = renamed(&replace, "torch::autograd::CopySlices");
     if (convert) results[at] = converted(results[at].get(), convert > 0);
     results[at] = flipped(results[at].get(), base_lazy);
   }

@@ -7,10 +7,10 @@
 namespace rl {
 namespace {
 
-TensorRef contiguous_argument(const Primitive& op, PyObject* o, int dims) {
+TensorRef contiguous_argument(const Primitive& op, PyObject* o, int least, int most) {
   Tensor* t = tensor_argument(op.name.c_str(), o);
-  if (t->ndim != dims)
-    failf(PyExc_RuntimeError, "%s: expected %d dimensions, got %d", op.name.c_str(), dims, t->ndim);
+  if (t->ndim < least || t->ndim > most)
+    failf(PyExc_RuntimeError, "%s: a tensor has %d dimensions", op.name.c_str(), t->ndim);
   if (t->dtype != DType::f32 && t->dtype != DType::f64)
     fail_not_implemented(op.name[0] == 'c' ? "cdist" : "pdist", t->dtype);
   if (t->is_contiguous()) return share(t);
@@ -19,7 +19,7 @@ TensorRef contiguous_argument(const Primitive& op, PyObject* o, int dims) {
   return copy;
 }
 
-TensorRef batch_of_matrices(const Primitive& op, PyObject* o) { return contiguous_argument(op, o, 3); }
+TensorRef matrices(const Primitive& op, PyObject* o) { return contiguous_argument(op, o, 2, MAX_DIMS); }
 
 double read_order(const Primitive& op, PyObject* p) {
   double order = PyFloat_AsDouble(p);
@@ -31,17 +31,26 @@ double read_order(const Primitive& op, PyObject* p) {
 }
 
 Distances read_shape(const Primitive& op, const Tensor* a, const Tensor* b, PyObject* p) {
-  if (a->dtype != b->dtype || a->size(0) != b->size(0) || a->size(2) != b->size(2))
-    failf(PyExc_RuntimeError, "%s: the matrices do not fit each other", op.name.c_str());
-  return {a->dtype, a->size(0), a->size(1), b->size(1), a->size(2), read_order(op, p)};
+  int rows = a->ndim - 2, length = a->ndim - 1;
+  bool fits = a->dtype == b->dtype && a->ndim == b->ndim && a->size(length) == b->size(length) &&
+              std::equal(a->geometry, a->geometry + rows, b->geometry);
+  if (!fits) failf(PyExc_RuntimeError, "%s: the matrices do not fit each other", op.name.c_str());
+  int64_t batches = numel_of(a->sizes().first(size_t(rows)));
+  return {a->dtype, batches, a->size(rows), b->size(rows), a->size(length), read_order(op, p)};
+}
+
+Shape distances_of(const Tensor* a, const Tensor* b) {
+  Shape sizes;
+  sizes.assign(a->sizes());
+  sizes.sizes[a->ndim - 1] = b->size(b->ndim - 2);
+  return sizes;
 }
 
 // cdist(a, b; p)
 PyObject* cdist_forward(const Primitive& op, PyObject* const* args, Tensor*) {
-  TensorRef a = batch_of_matrices(op, args[0]), b = batch_of_matrices(op, args[1]);
+  TensorRef a = matrices(op, args[0]), b = matrices(op, args[1]);
   Distances shape = read_shape(op, a.get(), b.get(), args[2]);
-  int64_t sizes[] = {shape.batches, shape.rows, shape.others};
-  TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  TensorRef result = new_tensor(distances_of(a.get(), b.get()), a->dtype, a->device());
   if (result->is_meta() || result->numel == 0) return result.release_object();
   MaybeNoGil released(result->numel * (shape.length + 1));
   best_distance_loops().all(shape, a->data(), b->data(), result->data());
@@ -50,12 +59,12 @@ PyObject* cdist_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 
 // cdist_backward(g, a, b, distances; p): the gradient of a
 PyObject* cdist_backward_forward(const Primitive& op, PyObject* const* args, Tensor*) {
-  TensorRef g = batch_of_matrices(op, args[0]), a = batch_of_matrices(op, args[1]),
-            b = batch_of_matrices(op, args[2]), distances = batch_of_matrices(op, args[3]);
+  TensorRef g = matrices(op, args[0]), a = matrices(op, args[1]), b = matrices(op, args[2]),
+            distances = matrices(op, args[3]);
   Distances shape = read_shape(op, a.get(), b.get(), args[4]);
-  int64_t sizes[] = {shape.batches, shape.rows, shape.others};
+  Shape sizes = distances_of(a.get(), b.get());
   for (Tensor* t : {g.get(), distances.get()}) {
-    if (t->dtype != a->dtype || !std::equal(sizes, sizes + 3, t->geometry))
+    if (t->dtype != a->dtype || !std::ranges::equal(Sizes(sizes), t->sizes()))
       failf(PyExc_RuntimeError, "%s: the gradient does not fit the distances", op.name.c_str());
   }
   TensorRef result = new_tensor(a->sizes(), a->dtype, a->device());
@@ -76,7 +85,7 @@ int64_t pair_count(const Primitive& op, int64_t rows) {
 
 // pdist(x; p)
 PyObject* pdist_forward(const Primitive& op, PyObject* const* args, Tensor*) {
-  TensorRef x = contiguous_argument(op, args[0], 2);
+  TensorRef x = contiguous_argument(op, args[0], 2, 2);
   Distances shape{x->dtype, 1, x->size(0), 0, x->size(1), read_order(op, args[1])};
   int64_t sizes[] = {pair_count(op, shape.rows)};
   TensorRef result = new_tensor(sizes, x->dtype, x->device());
@@ -88,8 +97,8 @@ PyObject* pdist_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 
 // pdist_backward(g, x, distances; p)
 PyObject* pdist_backward_forward(const Primitive& op, PyObject* const* args, Tensor*) {
-  TensorRef g = contiguous_argument(op, args[0], 1), x = contiguous_argument(op, args[1], 2),
-            distances = contiguous_argument(op, args[2], 1);
+  TensorRef g = contiguous_argument(op, args[0], 1, 1), x = contiguous_argument(op, args[1], 2, 2),
+            distances = contiguous_argument(op, args[2], 1, 1);
   Distances shape{x->dtype, 1, x->size(0), 0, x->size(1), read_order(op, args[3])};
   int64_t pairs = pair_count(op, shape.rows);
   for (Tensor* t : {g.get(), distances.get()}) {

@@ -8,8 +8,8 @@
 namespace rl {
 namespace {
 
-// mse_loss(x, target; reduction): (x - target)^2, reduced to its mean or sum, or as it is. x and target have
-// the same floating dtype; they may broadcast.
+// mse_loss(x, target; reduction): (x - target)^2, reduced to its mean or sum, or as it is. x and target are
+// floating; they may broadcast.
 PyObject* mse_loss_forward(const Primitive&, PyObject* const* args, Tensor*) {
   static Primitive& subtract = primitive("sub");
   static Primitive& multiply = primitive("mul");

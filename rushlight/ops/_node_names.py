@@ -285,11 +285,11 @@ def _cdist(x1, x2, p=2.0, compute_mode=None):
 
 
 def _select_scatter(input, src, dim, index):
-    return "SelectScatterBackward0", {"dim": dim, "index": index}
+    return "SelectScatterBackward0", {"dim": dim, "index": index}, (input, src)
 
 
 def _slice_scatter(input, src, dim=0, start=None, end=None, step=1, **kwargs):
-    return "SliceScatterBackward0", {"dim": dim, "start": start, "end": end, "step": step}
+    return "SliceScatterBackward0", {"dim": dim, "start": start, "end": end, "step": step}, (input, src)
 
 
 def _diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):

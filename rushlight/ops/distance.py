@@ -26,7 +26,7 @@ ops = _C.ops
 derivative(
     "cdist",
     a=lambda g, a, b, out, p: ops.cdist_backward(g, a, b, out, p),
-    b=lambda g, a, b, out, p: ops.cdist_backward(g.mT, b, a, out.mT, p),
+    b=lambda g, a, b, out, p: ops.cdist_backward(g.mT, b, a, out.mT.contiguous(), p),
     final="_cdist_backward",
 )
 derivative("pdist", x=lambda g, x, out, p: ops.pdist_backward(g, x, out, p), final="_pdist_backward")
@@ -93,8 +93,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         (rows, width), (others, columns) = x1.shape, x2.shape
         few = 0 < rows <= _MANY_ROWS and 0 < others <= _MANY_ROWS
         if few and width == columns > 0 and p.__class__ is float and p >= 0 and _MODES[compute_mode] != 1:
-            x1, x2 = x1.reshape(1, rows, width), x2.reshape(1, others, width)
-            return ops.cdist(x1, x2, p).reshape(rows, others)
+            return ops.cdist(x1, x2, p)
     for name, x in (("X1", x1), ("X2", x2)):
         if x.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
@@ -130,12 +129,11 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sum(-1)
     if not by_product:
         _check_kernel(x1)
-    x1, x2 = (x.expand(*batch, *x.shape[-2:]) for x in (x1, x2))
+    x1, x2 = (x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:]) for x in (x1, x2))
     if by_product:  # of copies, where a batch was made of one: torch's graph keeps those
         x1, x2 = (x.contiguous().view(-1, *x.shape[-2:]) for x in (x1, x2))
         return _euclid(x1, x2).view(*batch, rows, others)
-    x1, x2 = (x.reshape(-1, *x.shape[-2:]) for x in (x1, x2))
-    return ops.cdist(x1, x2, float(p)).reshape(*batch, rows, others)
+    return ops.cdist(x1, x2, float(p))
 
 
 @function

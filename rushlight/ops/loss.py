@@ -20,10 +20,23 @@ def _mse_gradient(g, x, target, reduction):
     return difference * (g * factor)
 
 
+def _as_one_node(name, rule):
+    """A rule of losses as torch has it: what is recorded of its gradient is one node, of that name."""
+
+    def gradient(g, x, target, reduction):
+        if not _C.is_grad_enabled():
+            return rule(g, x, target, reduction)
+        since, made = _C.next_sequence(), rule(g, x, target, reduction)
+        kept = {"grad_output": _C.keep(g), "self": _C.keep(x), "target": _C.keep(target)}
+        return _C.name_node(made, name, since, kept, (g, x, target))
+
+    return gradient
+
+
 derivative(
     "mse_loss",
-    x=_mse_gradient,
-    target=lambda g, x, target, reduction: -_mse_gradient(g, x, target, reduction),
+    x=_as_one_node("MseLossBackwardBackward0", _mse_gradient),
+    target=_as_one_node("MseLossBackwardBackward0", lambda *given: -_mse_gradient(*given)),
 )
 
 ops = _C.ops

@@ -71,9 +71,18 @@ def _second(v, vw, vb, g, x, weight, dims, eps, needs, centred=True):
     return to_g, to_x, to_weight
 
 
+def _constants(*statistics):
+    """Statistics as the gradient is given them: they depend on the input, but nothing goes back that way."""
+    return [t.detach() for t in statistics] if _C.is_grad_enabled() else statistics
+
+
 def _layer_norm_gradient(g, x, mean, rstd, weight, bias, normalized_shape, eps, needs):
     affine = needs[1] or needs[2]
+    mean, rstd = _constants(mean, rstd)
+    since = _C.next_sequence()
     dx, dw, db = ops.native_layer_norm_backward(g, x, mean, rstd, weight, len(normalized_shape), eps, affine)
+    if _C.is_grad_enabled() and dx.requires_grad:
+        _C.name_node((dx,), "NativeLayerNormBackwardBackward0", since, {}, (g, x, mean, rstd, weight, bias))
     return dx, dw if needs[1] else None, db if needs[2] else None
 
 
@@ -172,7 +181,7 @@ def _group_norm_second(g_dx, g_dw, g_db, g, x, weight, groups, eps, needs):
 
 
 def _batch_norm_gradient(g, x, mean, rstd, weight, eps, needs):
-    dx, dw, db = ops.batch_norm_backward(g, x, mean, rstd, weight, eps, True)
+    dx, dw, db = ops.batch_norm_backward(g, x, *_constants(mean, rstd), weight, eps, True)
     return dx, dw if needs[1] else None, db if needs[2] else None, None, None
 
 

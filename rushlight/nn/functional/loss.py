@@ -91,7 +91,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
             target = target.to(common)
     elif weight is None and target.is_floating_point() and not input.is_complex():
         input = input.to(target.dtype)
-    if weight is None and input.dtype == target.dtype and input.is_floating_point():
+    if weight is None and input.is_floating_point() and target.is_floating_point():
         return _mse_loss(input, target, reduction)
     difference = _difference("mse_loss", "mse_cpu", input, target)
     return _weighted(difference * difference, weight, size, reduction, mean_over_weight=True)
