@@ -234,7 +234,8 @@ def _run(run: Callable, inplace: bool, tensors: Any, rows: list) -> Any:
     if not inplace:
         return tuple(run(t, *row) for t, row in zip(tensors, rows, strict=True))
     for tensor in tensors:
-        _C.check_inplace(tensor)
+        if len(tensors) > 1 or not tensor.is_inference():  # of which a single one tells after its sizes
+            _C.check_inplace(tensor)
     calls = list(zip(tensors, rows, strict=True))
     doubts = [_is_doubtful(*call) for call in calls]
     if any(doubts) and not all(doubts) and not _depend(calls):

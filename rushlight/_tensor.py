@@ -326,6 +326,8 @@ def _resize_arranged(self, size, chosen):
     if min(size, default=0) < 0 and 0 not in size:
         raise RuntimeError("numel: integer multiplication overflow")
     strides = None if chosen is None or min(size, default=0) < 0 else strides_in(size, chosen)
+    if self.is_inference() and tuple(size) == self.shape and strides in (None, self.stride()):
+        return self
     self = _resize(self, size)
     if strides is not None and self.stride() != strides:
         self.as_strided_(size, strides)

@@ -156,7 +156,8 @@ PyObject* py_retain_grad(PyObject*, PyObject* o) {
       fail_with_tensor(PyExc_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False", t,
                        "Nothing it was computed from requires grad, or it was computed without recording.");
     }
-    if (t->base()) refresh_view(t, true);
+    // A view without a history is a leaf to torch until it is asked for that of its base.
+    if (t->base() && t->grad_fn) refresh_view(t, true);
     if (!t->grad_fn || t->flags & Tensor::RETAINS_GRAD) Py_RETURN_NONE;
     NodeExtra* extra = extra_of(t->grad_fn);
     if (!extra->retained) extra->retained = checked(PyList_New(0)).release();
@@ -263,6 +264,13 @@ PyObject* py_forget_base(PyObject*, PyObject* o) {
     return Py_NewRef(o);
   });
 }
+// The writes into t are counted apart from those into its base.
+PyObject* py_count_apart(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    count_apart(tensor_argument(o, "count_apart"));
+    return Py_NewRef(o);
+  });
+}
 // The same as a view that shares t's history: what Tensor.as_subclass does.
 PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
@@ -309,10 +317,13 @@ PyObject* py_note_write(PyObject*, PyObject* o) {
 }
 
 // check_inplace(tensor): throws torch's errors for writing in place into leaves that require grad.
-PyObject* py_check_inplace(PyObject*, PyObject* o) {
+// check_inplace(written, ...): the others are what is read for it, and may require grad.
+PyObject* py_check_inplace(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    Tensor* t = tensor_argument(o, "in-place operation");
+    if (!n) fail(PyExc_TypeError, "check_inplace: a tensor expected");
+    Tensor* t = tensor_argument(args[0], "in-place operation");
     bool recorded = t->requires_grad() || (t->base() && t->base()->requires_grad());
+    for (Py_ssize_t i = 1; i < n; i++) recorded |= is_tensor(args[i]) && as_tensor(args[i])->requires_grad();
     if (recorded || t->flags & Tensor::INFERENCE) check_inplace(t);
     Py_RETURN_NONE;
   });
@@ -430,7 +441,7 @@ PyObject* py_overwrite(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 4 || !PyTuple_Check(args[2]) || !PyDict_Check(args[3]))
       fail(PyExc_TypeError, "overwrite(tensor, function, args, kwargs) expected");
-    checked(py_check_inplace(nullptr, args[0]));
+    checked(py_check_inplace(nullptr, args, 1));
     Ref<PyObject> before = checked(py_before_write(nullptr, args[0]));
     Py_ssize_t count = PyTuple_GET_SIZE(args[2]);
     // A tensor without history is read by the derivatives of the other arguments.
@@ -596,10 +607,11 @@ PyMethodDef functions[] = {
     {"is_view", py_is_view, METH_O, nullptr},
     {"as_subclass", FAST(py_as_subclass), nullptr},
     {"forget_base", py_forget_base, METH_O, nullptr},
+    {"count_apart", py_count_apart, METH_O, nullptr},
     {"view_as_subclass", FAST(py_view_as_subclass), nullptr},
     {"conj", py_conj, METH_O, nullptr},
     {"note_write", py_note_write, METH_O, nullptr},
-    {"check_inplace", py_check_inplace, METH_O, nullptr},
+    {"check_inplace", FAST(py_check_inplace), nullptr},
     {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
     {"overwrite", FAST(py_overwrite), nullptr},

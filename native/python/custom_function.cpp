@@ -147,6 +147,36 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
   return result;
 }
 
+// Where in a tuple, or null, the first stands that is no tensor; -1 if all are.
+Py_ssize_t no_tensor_at(PyObject* tuple, bool or_none = false) {
+  Py_ssize_t i = 0, n = tuple ? PyTuple_GET_SIZE(tuple) : 0;
+  while (i < n &&
+         (is_tensor(PyTuple_GET_ITEM(tuple, i)) || (or_none && PyTuple_GET_ITEM(tuple, i) == Py_None)))
+    i++;
+  return i < n ? i : -1;
+}
+
+[[noreturn]] void fail_saved(PyObject* values, Py_ssize_t i) {
+  failf(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+        Py_TYPE(PyTuple_GET_ITEM(values, i))->tp_name);
+}
+
+// What forward told its context, which torch looks at once forward is over.
+void check_marks(const Call& call) {
+  FunctionNode* node = call.node;
+  auto type = [](PyObject* tuple, Py_ssize_t i) { return Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name; };
+  if (Py_ssize_t i = no_tensor_at(node->to_save, true); i >= 0 && call.executable)
+    fail_saved(node->to_save, i);
+  if (Py_ssize_t i = no_tensor_at(node->non_differentiable); i >= 0) {
+    failf(PyExc_RuntimeError, "mark_non_differentiable only accepts variable arguments, but got %s",
+          type(node->non_differentiable, i));
+  }
+  if (Py_ssize_t i = no_tensor_at(node->dirty); i >= 0) {
+    failf(PyExc_RuntimeError, "mark_dirty can only accept variables, but argument %zd is of type %s", i,
+          type(node->dirty, i));
+  }
+}
+
 void check_dirty_returned(FunctionNode* node, PyObject* outputs) {
   for (Py_ssize_t i = 0; node->dirty && i < PyTuple_GET_SIZE(node->dirty); i++) {
     PyObject* o = PyTuple_GET_ITEM(node->dirty, i);
@@ -175,10 +205,7 @@ void save_values(FunctionNode* node, PyObject* values) {
       node->saved[i] = {Py_NewRef(o), 0, 0};
       continue;
     }
-    if (!is_tensor(o)) {
-      failf(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
-            Py_TYPE(o)->tp_name);
-    }
+    if (!is_tensor(o)) fail_saved(values, i);  // an output's class may have put it there since
     Tensor* t = as_tensor(o);
     // The history of a view that was written here leads back to this node: it is kept as the output it is.
     bool written = t->grad_fn && is_view(t) && contains(node->dirty, o);
@@ -212,6 +239,7 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   Ref<PyObject> outputs = several ? share(raw) : checked(PyTuple_Pack(1, raw));
   Py_ssize_t n = PyTuple_GET_SIZE(outputs.get());
   if (node->pure_view) check_pure_view(call, n);
+  check_marks(call);
   check_dirty_returned(node, outputs.get());
   set_outputs(node, uint32_t(n));
   node->tensor_outputs.resize(size_t(n));
@@ -572,21 +600,9 @@ PyObject* save_for_forward(PyObject* self, PyObject* const* args, Py_ssize_t n) 
 }
 
 PyObject* mark_dirty(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  for (Py_ssize_t i = 0; i < n; i++) {
-    if (is_tensor(args[i])) continue;
-    return PyErr_Format(PyExc_RuntimeError,
-                        "mark_dirty can only accept variables, but argument %zd is of type %s", i,
-                        Py_TYPE(args[i])->tp_name);
-  }
   return keep_all<&FunctionNode::dirty>(self, args, n);
 }
 PyObject* mark_non_differentiable(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  for (Py_ssize_t i = 0; i < n; i++) {
-    if (is_tensor(args[i])) continue;
-    return PyErr_Format(PyExc_RuntimeError,
-                        "mark_non_differentiable only accepts variable arguments, but got %s",
-                        Py_TYPE(args[i])->tp_name);
-  }
   return keep_all<&FunctionNode::non_differentiable>(self, args, n);
 }
 PyObject* set_materialize_grads(PyObject* self, PyObject* value) {

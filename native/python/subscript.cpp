@@ -382,11 +382,15 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");
     if (!from || from->numel == 1) refuse_bytes(walker.view.get(), walker.list.get());
-    if (recording() && (walker.view->requires_grad() || (from && from->requires_grad())))
+    // That a tensor is one of inference mode is told after whatever else is wrong.
+    if (recording() && !(walker.view->flags & Tensor::INFERENCE) &&
+        (walker.view->requires_grad() || (from && from->requires_grad())))
       check_inplace(walker.view.get());
     bool single = !from || from->numel == 1;
     warn_of_expanded(walker.view.get(), single && only_index(walker.list.get(), DType::b1));
-    if (from && !fills) check_apart(from.get(), walker.view.get());
+    // What a lazy view shows is worked out in memory of its own before anything is written.
+    if (from && !fills && !from->is_lazy() && !walker.view->is_lazy())
+      check_apart(from.get(), walker.view.get());
     PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};
     Py_DECREF(call_in_place(index_put, args));
   } else if (from) {

@@ -249,8 +249,9 @@ def backward(
     _check_roots(tensors)
     _check_ends(inputs or (), "input")
     for tensor in inputs or ():
-        if isinstance(tensor, Tensor):
-            tensor.retain_grad()  # of a leaf that is a matter of course
+        # Asked for its history first: a view of what was written since has one then.
+        if isinstance(tensor, Tensor) and (tensor.grad_fn is not None or not tensor.requires_grad):
+            tensor.retain_grad()
     create_graph = _flag(create_graph)
     keep = create_graph if retain_graph is None else _flag(retain_graph)
     if create_graph:

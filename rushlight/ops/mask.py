@@ -130,7 +130,7 @@ def masked_scatter_(self, mask, source):
             "use a mask with dtype torch.bool instead."
         )
     if isinstance(mask, Tensor) and isinstance(self, Tensor) and mask.shape != self.shape:
-        _C.check_inplace(self)
+        _C.check_inplace(self, source)
         if isinstance(source, Tensor) and source.dtype == self.dtype:  # of which it is told first
             ops.expand(mask, self.shape)  # a mask that has more elements is refused
     return _in_place(ops.masked_scatter, self, mask, source)

@@ -28,7 +28,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
 
     for name, tensor in {"t1": t1, "t2": t2}.items():
         # Retaining a gradient is a weak reference here; torch looks for its own last.
-        if len(getweakrefs(tensor)) > tensor.retains_grad:
+        if len(getweakrefs(tensor)) > getattr(tensor, "retains_grad", False):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if set(_slotnames(type(t1))) != set(_slotnames(type(t2))):
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
