@@ -140,8 +140,15 @@ def narrow_copy(self, dim, start, length):
 
 
 def _apart(pieces):
-    """What is no view of its base; in inference mode, where torch does not look, it is one."""
-    return tuple(pieces if _C.is_inference_mode_enabled() else map(_C.forget_base, pieces))
+    """What is no view of its base; in inference mode, where torch does not look, it is one that counts its
+    own writes."""
+    return tuple(map(_C.count_apart if _C.is_inference_mode_enabled() else _C.forget_base, pieces))
+
+
+def _resolved(input):
+    """What torch splits where it makes no views: the elements themselves, in memory of their own."""
+    lazy = isinstance(input, _C.Tensor) and (input.is_neg() or input.is_conj())
+    return ops.clone(input) if lazy else input
 
 
 @public
@@ -151,7 +158,7 @@ def unsafe_chunk(input, chunks, dim=0):
     >>> rushlight.unsafe_chunk(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return _apart(FUNCTIONS["chunk"](input, chunks, dim))
+    return _apart(FUNCTIONS["chunk"](_resolved(input), chunks, dim))
 
 
 @public
@@ -161,7 +168,7 @@ def unsafe_split(input, split_size, dim=0):
     >>> rushlight.unsafe_split(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return _apart(FUNCTIONS["split"](input, whole(split_size), dim))
+    return _apart(FUNCTIONS["split"](_resolved(input), whole(split_size), dim))
 
 
 @public
@@ -171,7 +178,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
     >>> rushlight.unsafe_split_with_sizes(rushlight.tensor([1, 2, 3]), [1, 2])
     (tensor([1]), tensor([2, 3]))
     """
-    return _apart(FUNCTIONS["split_with_sizes"](input, split_sizes, dim))
+    return _apart(FUNCTIONS["split_with_sizes"](_resolved(input), split_sizes, dim))
 
 
 @function

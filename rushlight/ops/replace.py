@@ -58,6 +58,11 @@ def _scattered(input, src, view, view_of_memory=False):
         return _replaced(input, src, view)
     offset = part.storage_offset() - dense.storage_offset()
     result = ops.replace(input, src, dense.stride(), tuple(part.shape), part.stride(), offset)
+    if input.storage_offset() and not shares and not gaps:
+        lying = _same_strides(result.detach(), input)
+        _C.set_storage(
+            result, lying, result.dtype, lying.storage_offset(), tuple(lying.shape), lying.stride()
+        )
     if result._version:  # in steps, for who looks on: those are none of the user's writes
         _C.set_version(result, 0)
     if not gaps:
