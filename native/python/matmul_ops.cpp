@@ -552,7 +552,7 @@ PyObject* py_matmul(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-bool lies_densely(const Tensor* t) { return contiguous_geometry(t->sizes(), t->strides()); }
+bool lies_densely(const Tensor* t) { return contiguous_flags(t->sizes(), t->strides()) != 0; }
 
 Ref<PyObject> viewed(PyObject* t, Sizes sizes) {
   static Primitive& view = primitive("view");

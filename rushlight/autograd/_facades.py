@@ -79,12 +79,25 @@ def show(node: Node) -> tuple | None:
         parts = _linear(node, name)
     else:
         a, b = _given(node, 0, "a"), _given(node, 1, "b")
+        if name.endswith(("_nh", "_hn")):
+            parts = _by_adjoint(node, a, b, name.endswith("_nh"))
+            return None if parts is None else _around(node, parts)
         a = a or _missing(node, b, 0, "a")
         b = b or _missing(node, a, 1, "b")
         parts = None if a is None or b is None else _product(a, b)
         if name == "matmul_turned" and parts is not None:
             parts = parts._replace(after=())  # what it is turned by is a node
     return None if parts is None else _around(node, parts)
+
+
+def _by_adjoint(node: Node, a: Operand | None, b: Operand | None, second: bool) -> Parts | None:
+    """The gradient of a product, which is one by the other factor turned; that of a complex one is conjugated
+    too, which is not shown."""
+    if a is None or b is None or node._outputs()[0][1].is_complex:
+        return None
+    turned = b if second else a
+    turned = turned.t() if len(turned.size) == 2 else turned.mT()
+    return _parts("", "", (), _leads(node), (a, turned) if second else (turned, b))
 
 
 def _missing(node: Node, other: Operand | None, at: int, name: str) -> Operand | None:
