@@ -200,3 +200,18 @@ def test_memory_that_goes_between_operations_is_an_event():
     assert sum(name == "[memory]" for name, _ in seen) == 1
     (row,) = [row for row in measured.key_averages() if row.key == "[memory]"]
     assert row.cpu_memory_usage == -400
+
+
+def test_ranges_for_a_profiler_that_does_not_listen_go_nowhere(monkeypatch):
+    itt = torch.profiler.itt
+    marked = itt.range("step {}", 1)
+    with marked, autograd_profiler.emit_itt() as emitting:
+        itt.mark("here")
+        with pytest.raises(RuntimeError, match="ITT annotation context manager is not reentrant"):
+            emitting.__enter__()
+    assert itt.is_available() and autograd_profiler.emit_itt(enabled=False).__enter__() is None
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        itt.range_push(3)
+    monkeypatch.setenv("INTEL_LIBITTNOTIFY64", "collector.so")
+    with pytest.raises(NotImplementedError, match="a collector listens"):
+        autograd_profiler.emit_itt().__enter__()

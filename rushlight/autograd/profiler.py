@@ -409,37 +409,39 @@ _PROFILER_OPS = {
 }
 
 
-class _Annotations:
-    """Ranges for the profilers of a vendor."""
+class emit_nvtx:
+    """Every operation as an NVTX range, for NVIDIA's profiler: not implemented."""
 
-    what: str
+    _what = "NVTX"
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
-        self.enabled, self.record_shapes = enabled, record_shapes
+        self.enabled, self.entered, self.record_shapes = enabled, False, record_shapes
+
+    def _listen(self) -> None:
+        raise AssertionError("Torch not compiled with CUDA enabled")
 
     def __enter__(self) -> Any:
         if not self.enabled:
             return None
-        raise NotImplementedError(f"{self.what} is not implemented: there is no such profiler to talk to")
+        if self.entered:
+            raise RuntimeError(f"{self._what} annotation context manager is not reentrant")
+        self.entered = True
+        self._listen()
+        return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class emit_nvtx(_Annotations):
-    """Every operation as an NVTX range, for NVIDIA's profiler: not implemented."""
-
-    what = "emit_nvtx"
-
-    def __enter__(self) -> Any:
-        if self.enabled:
-            raise AssertionError("Torch not compiled with CUDA enabled")
+    def __exit__(self, *error: object) -> bool | None:
+        return False if self.enabled else None
 
 
-class emit_itt(_Annotations):
-    """Every operation as an ITT range, for Intel's profiler: not implemented."""
+class emit_itt(emit_nvtx):
+    """Every operation as an ITT range, for Intel's profiler: not implemented where one listens."""
 
-    what = "emit_itt"
+    _what = "ITT"
+
+    def _listen(self) -> None:
+        from rushlight.profiler import itt
+
+        itt.mark("emit_itt")  # refuses where a collector listens
 
 
 class EnforceUnique:
