@@ -290,7 +290,7 @@ void release_saved(Node* node, Source by) {
   if (node->kind == Node::custom && !node->released) {
     node->released = true;
     for (uint16_t i = 0; i < node->saved_count; i++) release(node->saved[i]);
-    if (node->saved_count && !node->freed_at.code) node->freed_at = keep(by);
+    if (!node->freed_at.code) node->freed_at = keep(by);
     return;
   }
   if (node->kind != Node::operation || node->released) return;

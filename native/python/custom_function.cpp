@@ -472,6 +472,7 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
            "autograd.Function. Either access saved_tensors only once, or set "
            "clear_saved_tensors_on_access=False.");
     }
+    if (node->released) fail_freed(node);
     Ref<PyObject> result = checked(PyTuple_New(node->saved_count));
     for (int i = 0; i < node->saved_count; i++) {
       int out = node->saved_output ? node->saved_output[i] : -1;
@@ -499,7 +500,7 @@ PyObject* maybe_clear_saved_tensors(PyObject* self, PyObject*) {
 PyObject* get_raw_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
-    if (node->released && node->saved_count) fail_freed(node);
+    if (node->released) fail_freed(node);
     int count = node->clears && node->accessed ? 0 : node->saved_count;
     Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
     Ref<PyObject> result = checked(PyTuple_New(count));

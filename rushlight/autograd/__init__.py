@@ -254,9 +254,11 @@ def backward(
             tensor.retain_grad()
     create_graph = _flag(create_graph)
     keep = create_graph if retain_graph is None else _flag(retain_graph)
-    if create_graph:
-        warn_once(_CYCLE)
-    _C.run_backward(tensors, gradients, keep, create_graph, inputs, True)
+    try:
+        _C.run_backward(tensors, gradients, keep, create_graph, inputs, True)
+    finally:
+        if create_graph:
+            warn_once(_CYCLE)
     return None
 
 

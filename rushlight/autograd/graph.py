@@ -249,6 +249,8 @@ _C.Node.register_prehook.__doc__ = (
 def _register_hook_dict(self, tensor: Tensor) -> None:
     """Runs the hooks in `tensor._backward_hooks`, also those added later, on the gradient of `tensor`."""
     if not isinstance(tensor, Tensor):
+        if hasattr(self, "_forward_cls"):
+            raise RuntimeError("_register_hook_dict expected a Tensor")
         raise TypeError("_register_hook_dict expected a variable")
     if tensor._backward_hooks is not None:
         self._hooks("tensor").append((tensor.output_nr, tensor._backward_hooks))

@@ -488,6 +488,44 @@ def cases(torch):
             own[0] == own[1],
         )
 
+    @case("a Function that saved nothing, after its graph was freed")
+    def _():
+        seen = []
+
+        def backward(ctx, grad):
+            seen.append([err(lambda: ctx.saved_tensors), err(lambda: ctx._raw_saved_tensors)])
+            return grad
+
+        y = function_of(torch, lambda ctx, x: x * 2, backward).apply(L(1))
+        y.backward(retain_graph=True)
+        y.backward()
+        y.backward()
+        node = y.grad_fn
+        return seen, err(lambda: node.saved_tensors), err(node._register_hook_dict, {}), seen
+
+    @case("the warning of cycles comes after what the pass itself warns of")
+    def _():
+        import warnings
+
+        def backward(ctx, grad, fail):
+            warnings.warn("inside", stacklevel=1)
+            return 1 / 0 if fail else grad
+
+        told = []
+        for fail in (False, True):
+            y = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g, f=fail: backward(ctx, g, f)).apply(
+                L(1)
+            )
+            torch.set_warn_always(True)
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    end = err(y.backward, create_graph=True)
+            finally:
+                torch.set_warn_always(False)
+            told.append((end, [str(one.message)[:16] for one in caught]))
+        return told
+
     return found
 
 
