@@ -224,6 +224,15 @@ def cases(torch):
         def _():
             return gradgradcheck(lambda x: x * x.abs(), (Lc(2),), fast_mode=fast)
 
+        @case(f"{fast} slopes that are infinite")
+        def _():
+            zero = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+            steep = mk(lambda ctx, x: x / 0, lambda ctx, g: g * 3)
+            options = {"fast_mode": fast, "check_batched_grad": False}
+            return [
+                outcome(lambda f=f: gradcheck(f, (zero,), **options)) for f in (lambda x: x / 0, steep.apply)
+            ]
+
     for fast in (False, True):
         each(fast)
 
