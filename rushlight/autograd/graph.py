@@ -246,7 +246,7 @@ _C.Node.register_prehook.__doc__ = (
 )
 
 
-def _register_hook_dict(self, tensor: Tensor) -> None:
+def _register_hook_dict(self, tensor: Any) -> None:
     """Runs the hooks in `tensor._backward_hooks`, also those added later, on the gradient of `tensor`."""
     if not isinstance(tensor, Tensor):
         if hasattr(self, "_forward_cls"):
