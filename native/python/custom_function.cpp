@@ -79,9 +79,11 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
             "Give the Function a clone() of it.");
   }
   if (at < 0) {
-    warn(
+    const char* said =
         "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-        "should be passed to ctx.mark_dirty().");
+        "should be passed to ctx.mark_dirty().";
+    if (is_view(t)) fail(PyExc_RuntimeError, said);
+    warn(said);
   }
   if (is_view(t) && !call.single) {
     fail(PyExc_RuntimeError,
@@ -107,7 +109,14 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
 }
 
 // An input that forward returned as it is: a view of it, made by its own class if that is not ours.
-TensorRef view_of_input(Tensor* t) {
+TensorRef view_of_input(const Call& call, Tensor* t) {
+  if (call.separate_context &&
+      (contains(call.node->to_save, t->object()) || contains(call.node->saved_for_forward, t->object()))) {
+    fail(PyExc_RuntimeError,
+         "An input that has been returned as-is as output is being saved for backward. This is not supported "
+         "if you override setup_context. You should return and save a view of the input instead, e.g. with "
+         "x.view_as(x) or setup ctx inside the forward function itself.");
+  }
   if (Py_TYPE(t) != TensorType) {
     Ref<PyObject> view = checked(PyObject_CallMethod(t->object(), "view_as", "O", t->object()));
     if (is_tensor(view.get()) && view.get() != t->object()) return TensorRef(as_tensor(view.release()));
@@ -123,11 +132,11 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
   bool records =
       call.executable && is_differentiable(t->dtype) && !contains(node->non_differentiable, t->object());
   if (!records) {
-    if (!t->requires_grad()) {
-      return at >= 0 && !modified ? view_of_input(t) : share(t);
+    if (!requires_grad(t)) {
+      return at >= 0 && !modified ? view_of_input(call, t) : share(t);
     }
     if (at >= 0) return dispatches(t) ? dispatched_detach(t) : new_alias(t);
-    if (!is_view(t)) {
+    if (!is_view(t) && !(t->flags & Tensor::INFERENCE)) {
       leave_node(t);
       Py_CLEAR(t->grad_fn);
       t->output_nr = 0;
@@ -142,58 +151,49 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
     take_over_written(call, t, nr, at);
     return share(t);
   }
-  TensorRef result = at >= 0 ? view_of_input(t) : share(t);
+  TensorRef result = at >= 0 ? view_of_input(call, t) : share(t);
   set_history(result.get(), node, nr);
   return result;
 }
 
-// Where in a tuple, or null, the first stands that is no tensor; -1 if all are.
-Py_ssize_t no_tensor_at(PyObject* tuple, bool or_none = false) {
-  Py_ssize_t i = 0, n = tuple ? PyTuple_GET_SIZE(tuple) : 0;
-  while (i < n &&
-         (is_tensor(PyTuple_GET_ITEM(tuple, i)) || (or_none && PyTuple_GET_ITEM(tuple, i) == Py_None)))
-    i++;
-  return i < n ? i : -1;
+template <class Visit>
+void for_each(PyObject* tuple_or_null, Visit visit) {
+  for (Py_ssize_t i = 0; tuple_or_null && i < PyTuple_GET_SIZE(tuple_or_null); i++)
+    visit(i, PyTuple_GET_ITEM(tuple_or_null, i));
 }
 
-[[noreturn]] void fail_saved(PyObject* values, Py_ssize_t i) {
-  failf(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
-        Py_TYPE(PyTuple_GET_ITEM(values, i))->tp_name);
-}
-
-// What forward told its context, which torch looks at once forward is over.
-void check_marks(const Call& call) {
-  FunctionNode* node = call.node;
-  auto type = [](PyObject* tuple, Py_ssize_t i) { return Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name; };
-  if (Py_ssize_t i = no_tensor_at(node->to_save, true); i >= 0 && call.executable)
-    fail_saved(node->to_save, i);
-  if (Py_ssize_t i = no_tensor_at(node->non_differentiable); i >= 0) {
+// Looks at what forward saved and marked when it is over, in torch's order, and counts the writes.
+void check_marks(const Call& call, PyObject* to_save) {
+  for_each(call.executable ? to_save : nullptr, [](Py_ssize_t i, PyObject* o) {
+    if (is_tensor(o) || o == Py_None) return;
+    failf(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+          Py_TYPE(o)->tp_name);
+  });
+  for_each(call.node->non_differentiable, [](Py_ssize_t, PyObject* o) {
+    if (is_tensor(o)) return;
     failf(PyExc_RuntimeError, "mark_non_differentiable only accepts variable arguments, but got %s",
-          type(node->non_differentiable, i));
-  }
-  if (Py_ssize_t i = no_tensor_at(node->dirty); i >= 0) {
-    failf(PyExc_RuntimeError, "mark_dirty can only accept variables, but argument %zd is of type %s", i,
-          type(node->dirty, i));
-  }
-}
-
-void check_dirty_returned(FunctionNode* node, PyObject* outputs) {
-  for (Py_ssize_t i = 0; node->dirty && i < PyTuple_GET_SIZE(node->dirty); i++) {
-    PyObject* o = PyTuple_GET_ITEM(node->dirty, i);
-    bool first = true;
-    for (Py_ssize_t k = 0; k < i; k++) first = first && PyTuple_GET_ITEM(node->dirty, k) != o;
-    if (first && is_tensor(o)) note_write(as_tensor(o));
-  }
-  for (Py_ssize_t i = 0; node->dirty && i < PyTuple_GET_SIZE(node->dirty); i++) {
-    if (!contains(outputs, PyTuple_GET_ITEM(node->dirty, i))) {
-      fail(PyExc_RuntimeError,
-           "Some elements marked as dirty during the forward method were not returned as output. The inputs "
-           "that are modified inplace must all be outputs of the Function.");
+          Py_TYPE(o)->tp_name);
+  });
+  for_each(call.node->dirty, [](Py_ssize_t i, PyObject* o) {
+    if (!is_tensor(o)) {
+      failf(PyExc_RuntimeError, "mark_dirty can only accept variables, but argument %zd is of type %s", i,
+            Py_TYPE(o)->tp_name);
     }
-  }
+    check_inplace(as_tensor(o));  // nothing is recorded yet: whether it is one of inference mode
+    note_write(as_tensor(o));
+  });
 }
 
-// `values`: a tuple, or null.
+void check_dirty_returned(const FunctionNode* node, PyObject* outputs) {
+  for_each(node->dirty, [outputs](Py_ssize_t, PyObject* o) {
+    if (contains(outputs, o)) return;
+    fail(PyExc_RuntimeError,
+         "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+         "that are modified inplace must all be outputs of the Function.");
+  });
+}
+
+// `values`: a tuple of tensors and None, or null.
 void save_values(FunctionNode* node, PyObject* values) {
   Py_ssize_t n = values ? PyTuple_GET_SIZE(values) : 0;
   if (n > UINT16_MAX) fail(PyExc_RuntimeError, "save_for_backward: too many tensors");
@@ -205,7 +205,6 @@ void save_values(FunctionNode* node, PyObject* values) {
       node->saved[i] = {Py_NewRef(o), 0, 0};
       continue;
     }
-    if (!is_tensor(o)) fail_saved(values, i);  // an output's class may have put it there since
     Tensor* t = as_tensor(o);
     // The history of a view that was written here leads back to this node: it is kept as the output it is.
     bool written = t->grad_fn && is_view(t) && contains(node->dirty, o);
@@ -239,8 +238,9 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   Ref<PyObject> outputs = several ? share(raw) : checked(PyTuple_Pack(1, raw));
   Py_ssize_t n = PyTuple_GET_SIZE(outputs.get());
   if (node->pure_view) check_pure_view(call, n);
-  check_marks(call);
-  check_dirty_returned(node, outputs.get());
+  // Held: a pack hook or jvp may ask for other values to be saved, which is too late.
+  Ref<PyObject> to_save = share(node->to_save);
+  check_marks(call, to_save.get());
   set_outputs(node, uint32_t(n));
   node->tensor_outputs.resize(size_t(n));
   node->differentiable_outputs.resize(size_t(n));
@@ -258,40 +258,26 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     if (!result->grad_fn) set_output(node, uint32_t(i), result.get());  // for zeros in its place
     PyTuple_SET_ITEM(results.get(), i, result.release_object());
   }
+  check_dirty_returned(node, outputs.get());
   // See Note [views and in-place]: the derivative of a view made here is the user's, not that of the view.
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject* o = PyTuple_GET_ITEM(results.get(), i);
-    if (!is_tensor(o) || !is_view(as_tensor(o)) || contains(node->dirty, o)) continue;
+    bool written = contains(node->dirty, o) && tensor_position(call.inputs, o) >= 0;
+    if (!is_tensor(o) || !is_view(as_tensor(o)) || written) continue;
     Extra* extra = as_tensor(o)->extra;
     ViewOrigin single = !node->pure_view  ? ViewOrigin::custom
                         : call.executable ? ViewOrigin::ordinary
                                           : extra->origin;  // made without a history
     extra->origin = differentiable > 1 ? ViewOrigin::multi_output : single;
-    extra->view_version = counter_of(as_tensor(o))->version;
+    if (as_tensor(o)->grad_fn == node) extra->view_version = counter_of(as_tensor(o))->version;
   }
-  // Taken away: a pack hook or jvp may ask for other values to be saved, which is too late.
-  Ref<PyObject> to_save = share(node->to_save);
   Py_CLEAR(node->to_save);
   // Before anything is saved: what jvp reads is what was saved for it.
   if (call.tangents) {
     GradMode mode(call.recording);
     push_tangents(node, call.inputs, call.tangents.get(), results.get());
   }
-  if (call.executable) {
-    // The saved tensor would be the input, and the output is another one: a view of it.
-    for (Py_ssize_t i = 0; call.separate_context && to_save && i < PyTuple_GET_SIZE(to_save.get()); i++) {
-      PyObject* o = PyTuple_GET_ITEM(to_save.get(), i);
-      if (is_tensor(o) && contains(call.inputs, o) && contains(outputs.get(), o) &&
-          !contains(node->dirty, o) && !contains(node->non_differentiable, o)) {
-        fail(PyExc_RuntimeError,
-             "An input that has been returned as-is as output is being saved for backward. This is not "
-             "supported if you override setup_context. You should return and save a view of the input "
-             "instead, "
-             "e.g. with x.view_as(x) or setup ctx inside the forward function itself.");
-      }
-    }
-    save_values(node, to_save.get());
-  }
+  if (call.executable) save_values(node, to_save.get());
   if (call.carrying && call.executable) share_saved_tangents(node, to_save.get());
   Py_CLEAR(node->saved_for_forward);
   Py_CLEAR(node->to_save);
@@ -600,12 +586,6 @@ PyObject* save_for_forward(PyObject* self, PyObject* const* args, Py_ssize_t n) 
   return keep_all<&FunctionNode::saved_for_forward>(self, args, n);
 }
 
-PyObject* mark_dirty(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  return keep_all<&FunctionNode::dirty>(self, args, n);
-}
-PyObject* mark_non_differentiable(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  return keep_all<&FunctionNode::non_differentiable>(self, args, n);
-}
 PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
   if (set_materialize(self, value, nullptr) < 0) return nullptr;
   Py_RETURN_NONE;
@@ -637,8 +617,8 @@ PyMethodDef methods[] = {
     {"apply", FAST(function_apply) | METH_KEYWORDS | METH_CLASS, "Runs forward and records its derivative."},
     {"save_for_backward", FAST(keep_all<&FunctionNode::to_save>), nullptr},
     {"save_for_forward", FAST(save_for_forward), nullptr},
-    {"mark_dirty", FAST(mark_dirty), nullptr},
-    {"mark_non_differentiable", FAST(mark_non_differentiable), nullptr},
+    {"mark_dirty", FAST(keep_all<&FunctionNode::dirty>), nullptr},
+    {"mark_non_differentiable", FAST(keep_all<&FunctionNode::non_differentiable>), nullptr},
     {"set_materialize_grads", set_materialize_grads, METH_O, nullptr},
     {"maybe_clear_saved_tensors", maybe_clear_saved_tensors, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -45,12 +45,8 @@ Ref<PyObject> call_jvp(const Push& call) {
 // Checks what jvp returned for output `i`: torch's rules keep writes and views of a dual tensor and of its
 // tangent in step.
 void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* result) {
-  if (tangent != Py_None && !is_tensor(tangent)) {
-    failf(PyExc_RuntimeError, "expected Variable or None (got %s) for grad output %zd.",
-          Py_TYPE(tangent)->tp_name, i);
-  }
-  bool differentiable = is_tensor(result) && is_differentiable(as_tensor(result)->dtype) &&
-                        !contains(call.node->non_differentiable, result);
+  Tensor* out = as_tensor(result);
+  bool differentiable = is_differentiable(out->dtype) && !contains(call.node->non_differentiable, result);
   if (tangent != Py_None && !differentiable) {
     failf(
         PyExc_RuntimeError,
@@ -58,8 +54,6 @@ void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* 
         "differentiable Tensor.You should return None at that position instead.",
         i);
   }
-  if (!is_tensor(result)) return;
-  Tensor* out = as_tensor(result);
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.inputs); k++) {
     PyObject *input = PyTuple_GET_ITEM(call.inputs, k), *given = PyTuple_GET_ITEM(call.tangents, k);
     if (!is_tensor(input) || given == Py_None) continue;
@@ -106,6 +100,12 @@ void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* 
 // Gives the outputs the tangents that jvp returned.
 void give_tangents(const Push& call, PyObject* tangents, PyObject* results) {
   Py_ssize_t n = PyTuple_GET_SIZE(results);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tangents); i++) {
+    PyObject* tangent = PyTuple_GET_ITEM(tangents, i);
+    if (tangent == Py_None || is_tensor(tangent)) continue;
+    failf(PyExc_RuntimeError, "expected Variable or None (got %s) for grad output %zd.",
+          Py_TYPE(tangent)->tp_name, i);
+  }
   if (PyTuple_GET_SIZE(tangents) != n) {
     failf(PyExc_RuntimeError,
           "Function's jvp returned an invalid number of forward gradients (expected %zd but got %zd)", n,
@@ -114,6 +114,7 @@ void give_tangents(const Push& call, PyObject* tangents, PyObject* results) {
   Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *tangent = PyTuple_GET_ITEM(tangents, i), *result = PyTuple_GET_ITEM(results, i);
+    if (!is_tensor(result)) continue;  // whatever is given for it
     check_tangent(call, i, tangent, result);
     if (tangent == Py_None) continue;
     if (contains(call.inputs, result)) write_tangent(as_tensor(result), tangent);  // written in place

@@ -1,0 +1,123 @@
+"""Programs about the code that autograd calls, found by test_callbacks.py, that once differed from torch."""
+
+import itertools
+
+import pytest
+from corners import same_in_torch, short_names
+from outcomes import collector, err
+
+pytestmark = pytest.mark.torch
+
+
+def seen(torch, value):
+    """What can be seen of a Function's results."""
+    if isinstance(value, tuple):
+        return [seen(torch, one) for one in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    return (
+        err(lambda: value.grad_fn and value.grad_fn.name()),
+        err(lambda: value._version),
+        value.requires_grad,
+    )
+
+
+def function(torch, result, *marks, setup=False):
+    """A Function of source text: what forward returns, what is done with ctx there or in setup_context."""
+    lines = ["class P(torch.autograd.Function):"]
+    lines += [f"    def forward({'' if setup else 'ctx, '}p, q):", f"        out = {result}"]
+    if setup:
+        lines += ["        return out", "    def setup_context(ctx, inputs, out):", "        p, q = inputs"]
+    lines += [*(f"        {mark}" for mark in marks), *([] if setup else ["        return out"])]
+    names = {"torch": torch}
+    exec("\n".join(lines), names)
+    return names["P"]
+
+
+def cases(torch):
+    found, case = collector()
+    dual = torch.autograd.forward_ad
+    R = short_names(torch).R
+
+    def tensors():
+        x = R(2, 2)
+        return {"leaf": x, "constant": torch.ones(2, 2), "inner": x * 1, "view": (x * 1)[0]}
+
+    def applied(first, second, *parts, **options):
+        """What came of a Function, and what became of its arguments."""
+        given = tensors()
+        told = err(lambda: seen(torch, function(torch, *parts, **options).apply(given[first], given[second])))
+        return told, seen(torch, given[first]), seen(torch, given[second])
+
+    kinds = ("leaf", "constant", "inner", "view")
+    marks = ("ctx.save_for_backward(p, 3)", "ctx.mark_dirty(3)", "ctx.mark_non_differentiable(3)")
+
+    @case("what cannot be saved or marked is told of when forward is over, in one order")
+    def _():
+        told = [applied("leaf", "inner", "p * 2", *two) for two in itertools.permutations(marks[:2])]
+        told += [
+            applied("leaf", "inner", "p, q", f"ctx.mark_dirty({some})") for some in ("p, 3, q", "q, p, p, 3")
+        ]
+        told += [applied("leaf", "inner", "1 / 0", mark) for mark in marks]
+        return [str(one).split(" but ")[0] for one in told]  # torch cuts these sentences short
+
+    @case("marked as dirty: twice, not returned, not an argument")
+    def _():
+        dirty = ("ctx.mark_dirty(p, p)", "ctx.mark_dirty(p, q)", "ctx.mark_dirty(out)")
+        results = ("p", "q", "p * 2", "p.view_as(p)")
+        return [applied(*some) for some in itertools.product(kinds, kinds, results, dirty)]
+
+    @case("an argument that is returned and saved in setup_context")
+    def _():
+        saved = ("backward(p)", "forward(p)", "backward(p); ctx.mark_dirty(p)")
+        saved = tuple(f"ctx.save_for_{one}" for one in saved)
+        results = ("p", "p.mul_(2)", "(p * 2, p)", "p.view_as(p)")
+        return [applied(*some, setup=True) for some in itertools.product(kinds, kinds, results, saved)]
+
+    @case("results that are not differentiable, written in forward")
+    def _():
+        marked = ("ctx.mark_non_differentiable(out)", "ctx.mark_non_differentiable(p)")
+        results = ("p", "p.view(-1).mul_(2)", "p.view_as(p)", "p.detach().mul_(2)")
+        return [applied(a, "inner", *some) for a in kinds for some in itertools.product(results, marked)]
+
+    @case("results in modes without gradients, of views made there")
+    def _():
+        told = []
+        for mode, result in itertools.product(
+            (torch.no_grad, torch.inference_mode), ("p", "(p, p)", "torch.ones(2, requires_grad=True)")
+        ):
+            with mode():
+                given = tensors()
+                made = function(torch, result)
+                told += [seen(torch, made.apply(given[k][0], given["inner"])) for k in kinds[:3]]
+        return told
+
+    @case("what jvp may return for results that are no tensors, and too much of it")
+    def _():
+        told = []
+        answers = ("t", "(t, t)", "3", "(t, 3)", "[t]", "(t, None, t)")
+        for result, answer in itertools.product(
+            ("p * 2", "None", "(p * 2, 3)", "(p * 2, [p])", "()"), answers
+        ):
+            made = function(torch, result)
+            made.jvp = eval(f"staticmethod(lambda ctx, t, u: {answer})", {})
+            with dual.dual_level():
+                point = dual.make_dual(torch.ones(2), torch.ones(2))
+                told.append(repr(err(made.apply, point, None)))
+        return told
+
+    @case("marked as dirty: an inference tensor, a view made in forward")
+    def _():
+        with torch.inference_mode():
+            frozen = torch.ones(2)
+        told = [
+            err(function(torch, "p", "ctx.mark_dirty(p)").apply, frozen, other) for other in (frozen, R(2))
+        ]
+        marks = ("ctx.mark_non_differentiable(out)", "ctx.mark_dirty(out)")
+        view = function(torch, "p.view_as(p)", *marks).apply((R(2) * 1)[:1], None)
+        return told, err(lambda: view.grad_fn)
+
+    return found
+
+
+test_as_in_torch = same_in_torch(cases)
