@@ -268,33 +268,15 @@ void Run::add(const Edge& edge, TensorRef grad) {
   Py_SETREF(slot, sum);
 }
 
-// Under the profiler: measures. In anomaly mode: looks for NaN, and says which forward call a failing
-// derivative belongs to.
+// Under the profiler: measures. In anomaly mode: looks for NaN.
 void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted, Tensor** given) {
   Timing timing(node_name(node));
   timing.note_shapes(grads, node->output_count);
-  try {
-    apply_node(node, grads, results, wanted, given);
-    for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
-      if (!results[i]) continue;
-      check_unbatched(results[i].get(), "aten::item");  // which is how torch asks
-      check_for_nan(node, i, results[i].get());
-    }
-  } catch (...) {
-    if (!anomaly) throw;
-    set_python_error();
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    expose(node);
-    Ref<PyObject> module(PyImport_ImportModule("rushlight.autograd.anomaly_mode"));
-    Ref<PyObject> told(module ? PyObject_CallMethod(module.get(), "_explain", "O", node->object()) : nullptr);
-    // A warning turned into an error does not hide the error it explains. Whoever interrupts does.
-    if (told || PyErr_ExceptionMatches(PyExc_Warning)) {
-      PyErr_Restore(type, value, trace);
-    } else {
-      Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
-    }
-    throw PythonError{};
+  apply_node(node, grads, results, wanted, given);
+  for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
+    if (!results[i]) continue;
+    check_unbatched(results[i].get(), "aten::item");  // which is how torch asks
+    check_for_nan(node, i, results[i].get());
   }
 }
 
@@ -394,6 +376,7 @@ void Run::capture(Node* node, Tensor** grads) {
     }
     bool applies = node->kind == Node::custom || !hooked;
     for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
+    if (!applies && node->kind == Node::operation) read_saved(node);
     if (!applies) results.assign(node->edge_count, TensorRef());
     else if (anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr, given);
     else apply_node(node, grads, results, filter ? &wanted : nullptr, given);
@@ -404,13 +387,14 @@ void Run::capture(Node* node, Tensor** grads) {
       }
       run_posthooks(node, results, before);
     }
+  } else if (runs && node->kind == Node::operation) {
+    read_saved(node);
   }
   for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);
   free_grads(node, state);
   // Gradients of a Function are checked before its saved values go: after an error it can be run again.
   for (uint32_t i = 0; any && node->kind == Node::custom && i < results.size(); i++) {
-    bool used = node->edges[i].node && info(node->edges[i].node).needed;
-    if (results[i] && used) results[i] = fit_gradient(node, i, std::move(results[i]));
+    if (results[i] && node->edges[i].node) results[i] = fit_gradient(node, i, std::move(results[i]));
   }
   if (!keep_graph && runs) release_saved(node, source);
   for (uint32_t i = 0; i < node->edge_count; i++) {
@@ -423,11 +407,35 @@ void Run::capture(Node* node, Tensor** grads) {
   }
 }
 
-// What a hook or a rule has done wrong, with the line whose gradient it was.
-[[noreturn]] void fail_in_backward(const Error& error, const Node* node) {
-  if (error.message.find("\n\n") != std::string::npos) throw error;
-  fail_at(error.type, error.message,
-          {{("It is about " + node_name(node) + ", recorded").c_str(), node->source}}, "");
+// Anomaly mode's warning where the node of the error that was caught comes from.
+[[noreturn]] void explain_anomaly(Node* node) {
+  set_python_error();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  expose(node);
+  Ref<PyObject> module(PyImport_ImportModule("rushlight.autograd.anomaly_mode"));
+  Ref<PyObject> told(module ? PyObject_CallMethod(module.get(), "_explain", "O", node->object()) : nullptr);
+  // A warning turned into an error does not hide the error it explains. Whoever interrupts does.
+  if (told || PyErr_ExceptionMatches(PyExc_Warning)) {
+    PyErr_Restore(type, value, trace);
+  } else {
+    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+  }
+  throw PythonError{};
+}
+
+// What a hook or a rule has done wrong and was caught, with the line whose gradient it was.
+[[noreturn]] void fail_in_backward(Node* node) try {
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (error.message.find("\n\n") != std::string::npos) throw;
+    fail_at(error.type, error.message,
+            {{("It is about " + node_name(node) + ", recorded").c_str(), node->source}}, "");
+  }
+} catch (...) {
+  if (anomaly) explain_anomaly(node);
+  throw;
 }
 
 template <bool measured>
@@ -442,8 +450,8 @@ void Run::loop() {
       } else {
         execute(running);
       }
-    } catch (const Error& error) {
-      fail_in_backward(error, running);
+    } catch (...) {
+      fail_in_backward(running);
     }
     if ((++steps & 1023) == 0 && PyErr_CheckSignals() < 0) throw PythonError{};
   }

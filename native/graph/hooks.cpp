@@ -169,11 +169,10 @@ void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected) {
   if (leaf->extra && leaf->extra->post_hooks) {
     Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->post_hooks));
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
-      Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), leaf->object()));
+      PyObject* hook = PyList_GET_ITEM(hooks.get(), k);
+      Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, leaf->object()));
       if (answer.get() != Py_None && answer.get() != leaf->object()) {
-        if (!is_tensor(answer.get())) {
-          failf(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(answer.get())->tp_name);
-        }
+        checked_answer(hook, answer.get(), leaf);
         fail(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
       }
     }

@@ -339,6 +339,7 @@ Ref<Node> accumulator_of(Tensor* leaf) {
   if (Node* known = extra->accumulator) {
     if (!is_asleep(known)) return share(known);
     revive(known->object());
+    Ref<Node> woken(known);
     known->saved_room[0].object = Py_NewRef(leaf->object());
     known->saved_count = 1;
     const OutputInfo& info = known->output_room;
@@ -352,7 +353,8 @@ Ref<Node> accumulator_of(Tensor* leaf) {
       set_output(known, 0, leaf);
       known->outputs[0].dtype = gradient_dtype(leaf);
     }
-    return Ref<Node>(known);
+    if (anomaly) record_trace(known);
+    return woken;
   }
   Ref<Node> node = new_node(Node::accumulate, nullptr, 0, 1);
   node->saved[0].object = Py_NewRef(leaf->object());
@@ -360,6 +362,7 @@ Ref<Node> accumulator_of(Tensor* leaf) {
   set_output(node.get(), 0, leaf);
   node->outputs[0].dtype = gradient_dtype(leaf);
   extra->accumulator = node.get();
+  if (anomaly) record_trace(node.get());
   return node;
 }
 

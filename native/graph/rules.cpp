@@ -551,6 +551,16 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
   }
 }
 
+}  // namespace
+
+void read_saved(Node* node) {
+  Unpacked once(node);
+  if (node->extra && node->extra->kept) check_all_kept(node);
+  unpack_all(node);
+}
+
+namespace {
+
 // See Note [views and in-place].
 void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                        const std::vector<bool>* wanted) {

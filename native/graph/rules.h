@@ -9,6 +9,10 @@ Ref<PyObject> unpack(Node* node, int at, int out);
 // The same check alone, for a value that is shown and not used (Note [what composed operations keep]).
 void check_kept(Node* node, Tensor* alias, uint32_t version, int out = -1);
 
+// An operation that no gradient reaches reads what it saved all the same, as in torch: a program is told that
+// it was written or freed.
+void read_saved(Node* node);
+
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
 // The gradient summed over the dimensions along which `wanted` was expanded; null if it was not.

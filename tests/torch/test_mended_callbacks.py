@@ -1,6 +1,7 @@
 """Programs about the code that autograd calls, found by test_callbacks.py, that once differed from torch."""
 
 import itertools
+import warnings
 
 import pytest
 from corners import same_in_torch, short_names
@@ -36,6 +37,7 @@ def function(torch, result, *marks, setup=False):
 
 def cases(torch):
     found, case = collector()
+    graph = torch.autograd.graph
     dual = torch.autograd.forward_ad
     R = short_names(torch).R
 
@@ -92,6 +94,77 @@ def cases(torch):
                 told += [seen(torch, made.apply(given[k][0], given["inner"])) for k in kinds[:3]]
         return told
 
+    @case("what a hook after the accumulation may return")
+    def _():
+        told = []
+        for answer in (None, 3, torch.ones(3), torch.ones(2).double(), torch.ones(2)):
+            x = R(2)
+            x.register_post_accumulate_grad_hook(lambda p, answer=answer: answer)
+            told.append((err(x.sum().backward), x.grad))
+        return told
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    @case("operations that no gradient reaches read what they saved")
+    def _():
+        told = []
+        for f in (torch.sin, torch.exp, torch.neg, lambda x: x * x, lambda x: x[0]):
+            x = R(2)
+            y = f(x)
+            y.sum().backward()
+            told.append(err(Nothing.apply(y).sum().backward))
+            with graph.saved_tensors_hooks(lambda v: v, lambda v: told.append("read") or v):
+                y = f(x)
+            y.grad_fn.register_hook(lambda *grads: told.append(grads))
+            told.append(err(Nothing.apply(y).sum().backward))
+            y = f(x)
+            x.data = x.data * 1
+            y.detach().mul_(2)
+            with torch.no_grad():
+                x.mul_(2)
+            told.append(err(Nothing.apply(y).sum().backward))
+        return told
+
+    class Wide(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.ones(3)
+
+    @case("anomaly mode tells of failing hooks, of gradients that do not fit and of accumulators")
+    def _():
+        hooks = (
+            lambda y, x: y.register_hook(lambda g: 1 / 0),
+            lambda y, x: y.grad_fn.register_hook(lambda *grads: 1 / 0),
+            lambda y, x: y.grad_fn.register_prehook(lambda grads: 3),
+            lambda y, x: x.register_hook(lambda g: 1 / 0),
+            lambda y, x: x.register_post_accumulate_grad_hook(lambda p: 1 / 0),
+            lambda y, x: None,
+        )
+        told = []
+        for hook, before in itertools.product(hooks, (True, False)):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                x = R(2)
+                with torch.autograd.set_detect_anomaly(not before):
+                    y = x * 2
+                    hook(y, x)
+                with torch.autograd.set_detect_anomaly(True):
+                    told.append(err(Wide.apply(y).sum().backward))
+                    told.append(err(y.sum().backward))
+            told += [str(warning.message)[:70] for warning in caught]
+        return told
+
     @case("what jvp may return for results that are no tensors, and too much of it")
     def _():
         told = []
@@ -116,6 +189,20 @@ def cases(torch):
         marks = ("ctx.mark_non_differentiable(out)", "ctx.mark_dirty(out)")
         view = function(torch, "p.view_as(p)", *marks).apply((R(2) * 1)[:1], None)
         return told, err(lambda: view.grad_fn)
+
+    @case("what jvp finds saved, and gradients that nobody asked for")
+    def _():
+        told = []
+        saves = ("ctx.save_for_backward(p)", "ctx.save_for_forward(p)", "ctx.save_for_backward(p, out)")
+        for save, setup in itertools.product(saves, (True, False)):
+            made = function(torch, "p * 2", save, setup=setup)
+            made.jvp = staticmethod(lambda ctx, t, u: told.append((len(ctx.saved_tensors), ctx.to_save)) or t)
+            with dual.dual_level():
+                made.apply(dual.make_dual(R(2), torch.ones(2)), None)
+        wide = function(torch, "p * q")
+        wide.backward = staticmethod(lambda ctx, g: (torch.ones(3), g))
+        x, y = R(2), R(2)
+        return told, err(torch.autograd.grad, wide.apply(x, y).sum(), y)
 
     return found
 
