@@ -725,19 +725,6 @@ TensorRef real_part(TensorRef grad) {
 
 }  // namespace
 
-TensorRef summed_to(Tensor* grad, Sizes wanted) {
-  bool can = grad->ndim >= int(wanted.size());
-  for (int d = 0; can && d < int(wanted.size()); d++) {
-    int64_t have = grad->size(grad->ndim - int(wanted.size()) + d);
-    can = wanted[d] == have || wanted[d] == 1;
-  }
-  if (!can) return {};
-  static Primitive& sum_to = primitive("sum_to");
-  Ref<PyObject> size(size_object(wanted));
-  PyObject* args[] = {grad->object(), size.get()};
-  return TensorRef(as_tensor(call(sum_to, args)));
-}
-
 TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   const Edge& edge = from->edges[index];
   const OutputInfo& info = edge.node->outputs[edge.nr];

@@ -15,7 +15,8 @@ void read_saved(Node* node);
 
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
-// The gradient summed over the dimensions along which `wanted` was expanded; null if it was not.
+// memory_ops.cpp: the gradient summed over the dimensions along which `wanted` was expanded; null if it was
+// not.
 TensorRef summed_to(Tensor* grad, Sizes wanted);
 
 // t.grad becomes `grad`. To be called once that is computed: whoever was asked on the way (a hook, a mode)

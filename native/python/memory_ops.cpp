@@ -1,9 +1,10 @@
 // Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
-// the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
+// the same bytes; and `sum_to` and `summed_to`, by which the engine undoes broadcasting.
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
+#include "../graph/rules.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "explain.h"
@@ -283,4 +284,29 @@ ModuleInit init([](PyObject* module) {
 });
 
 }  // namespace
+
+TensorRef summed_to(Tensor* grad, Sizes wanted) {
+  bool can = grad->ndim >= int(wanted.size());
+  for (int d = 0; can && d < int(wanted.size()); d++) {
+    int64_t have = grad->size(grad->ndim - int(wanted.size()) + d);
+    can = wanted[d] == have || wanted[d] == 1;
+  }
+  if (!can) return {};
+  static Primitive &sum_to = primitive("sum_to"), &sum = primitive("sum"), &view = primitive("view");
+  Ref<PyObject> size(size_object(wanted));
+  PyObject* args[] = {grad->object(), size.get()};
+  bool recorded = modes.grad && grad->requires_grad() && !asks_dispatch(grad);
+  if (!recorded || grad->ndim == int(wanted.size())) return TensorRef(as_tensor(call(sum_to, args)));
+  // Torch's steps, where they can be seen: the sum of all, or a sum that keeps its dimensions and a view.
+  PyObject* all[] = {grad->object(), Py_None};
+  if (wanted.empty()) return TensorRef(as_tensor(call(sum, all)));
+  std::vector<int64_t> kept(size_t(grad->ndim) - wanted.size(), 1);
+  kept.insert(kept.end(), wanted.begin(), wanted.end());
+  Ref<PyObject> kept_size(size_object(kept));
+  args[1] = kept_size.get();
+  TensorRef summed(as_tensor(call(sum_to, args)));
+  PyObject* viewed[] = {summed->object(), size.get()};
+  return TensorRef(as_tensor(call(view, viewed)));
+}
+
 }  // namespace rl

@@ -132,6 +132,16 @@ def cases(torch):
             told.append(err(Nothing.apply(y).sum().backward))
         return told
 
+    @case("sums over repeated dimensions that are recorded")
+    def _():
+        told = []
+        for sizes in ((), (1,), (2,), (1, 2), (1, 1, 2)):
+            a, b = torch.ones(sizes, requires_grad=True), R(2, 2)
+            (g,) = torch.autograd.grad((a * b).sum(), a, create_graph=True)
+            told.append((g.grad_fn.name(), g.grad_fn.next_functions[0][0].name(), g._base is None))
+            told.append(torch.autograd.grad(g.sum(), b))
+        return told
+
     class Wide(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
