@@ -118,20 +118,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
             "enter_dual_level() first."
         )
-    if level > 0:
-        raise RuntimeError("Invalid level given to _make_dual")
-    if _current_level < 0:
-        raise RuntimeError(
-            "Trying to access a forward AD level with an invalid index. This index was either not created or "
-            "is already deleted."
-        )
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+    if level > 0:
+        raise RuntimeError("Invalid level given to _make_dual")
     if _C.tangent(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
             f"{level} is not supported."
+        )
+    if _C.tangent(tangent) is not None:
+        raise RuntimeError(
+            f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
+            "supported."
         )
     if tensor.shape != tangent.shape:
         raise RuntimeError(
@@ -139,10 +139,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"this is not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient "
             f"is of size {list(tangent.shape)}."
         )
-    if _C.tangent(tangent) is not None:
+    if _current_level < 0:
         raise RuntimeError(
-            f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
-            "supported."
+            "Trying to access a forward AD level with an invalid index. This index was either not created or "
+            "is already deleted."
         )
     dual = _aliased(tensor)
     if not _C.is_inference_mode_enabled():

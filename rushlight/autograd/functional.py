@@ -97,8 +97,17 @@ def _check_outputs(outputs: tuple, strict: bool) -> None:
             )
 
 
+def _independent(what: str, index: int) -> RuntimeError:
+    return RuntimeError(
+        f"The {what} of the user-provided function is independent of input {index}. This is not allowed in "
+        "strict mode."
+    )
+
+
 def _check_jacobian(jacobian: tuple, strict: bool) -> None:
     for index, row in enumerate(jacobian):
+        if strict and row is None:
+            raise _independent("output", index)
         if strict and not row.requires_grad:
             raise RuntimeError(
                 "While computing the hessian, found that the jacobian of the user-provided function with "
@@ -120,16 +129,21 @@ def _gradients(outputs: tuple, inputs: tuple, weights: Any, create_graph: bool) 
     )
 
 
-def _filled(grads: tuple, inputs: tuple, strict: bool, create_graph: bool, order: int) -> tuple:
-    """Zeros for None, or strict mode's refusal; order: of the derivative, 2 for a second one."""
+def _filled(
+    grads: tuple, inputs: tuple, strict: bool, create_graph: bool, order: int, by_weights: bool = False
+) -> tuple:
+    """Zeros for None, or strict mode's refusal; order: of the derivative, 2 for a second one; by_weights: of
+    gradients, by what their outputs were weighted with."""
     result = []
     for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
-        if grad is None and strict:
-            what = "derivative" if order == 2 else "output"
+        if grad is None and strict and by_weights:
             raise RuntimeError(
-                f"The {what} of the user-provided function is independent of input {index}. This is not "
-                "allowed in strict mode."
+                "The hessian of the user-provided function is independent of entry "
+                f"{index} in the grad_jacobian. This is not allowed in strict mode as it prevents from using "
+                "the double backward trick to replace forward mode AD."
             )
+        if grad is None and strict:
+            raise _independent("jacobian" if order == 2 else "output", index)
         if strict and create_graph and not grad.requires_grad:
             what = "hessian" if order == 2 else "jacobian"
             raise RuntimeError(
@@ -242,7 +256,7 @@ def vhp(
     with rushlight.enable_grad():
         several, inputs, v = _hessian_inputs(inputs, v, create_graph, "vhp")
         output = _scalar_output(func(*inputs), "vhp", strict)
-        jacobian = _filled(_gradients((output,), inputs, None, True), inputs, strict, False, 1)
+        jacobian = _gradients((output,), inputs, None, True)
         _check_jacobian(jacobian, strict)
         result = _filled(_gradients(jacobian, inputs, v, create_graph), inputs, strict, create_graph, 2)
     (output,), result = _finished((output,), create_graph), _finished(result, create_graph)
@@ -261,11 +275,12 @@ def hvp(
     with rushlight.enable_grad():
         several, inputs, v = _hessian_inputs(inputs, v, create_graph, "hvp")
         output = _scalar_output(func(*inputs), "hvp", strict)
-        jacobian = _filled(_gradients((output,), inputs, None, True), inputs, strict, False, 1)
+        jacobian = _gradients((output,), inputs, None, True)
         _check_jacobian(jacobian, strict)
         weights = tuple(rushlight.zeros_like(x, requires_grad=True) for x in inputs)
-        products = _filled(_gradients(jacobian, inputs, weights, True), inputs, strict, False, 2)
-        result = _filled(_gradients(products, weights, v, create_graph), inputs, strict, create_graph, 2)
+        products = _gradients(jacobian, inputs, weights, True)
+        grads = _gradients(products, weights, v, create_graph)
+        result = _filled(grads, inputs, strict, create_graph, 2, by_weights=True)
     (output,), result = _finished((output,), create_graph), _finished(result, create_graph)
     return output, _plain(result, several)
 
@@ -310,7 +325,7 @@ def _jacobian_rows(
             elif strict and create_graph and not grad.requires_grad:
                 raise RuntimeError(
                     "The jacobian of the user-provided function is independent of input "
-                    f"{index}. This is not allowed in strict mode when create_graph=True."
+                    f"{place}. This is not allowed in strict mode when create_graph=True."  # as torch counts
                 )
             rows[index].append(grad)
     return rows

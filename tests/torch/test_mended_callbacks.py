@@ -37,7 +37,7 @@ def function(torch, result, *marks, setup=False):
 
 def cases(torch):
     found, case = collector()
-    graph = torch.autograd.graph
+    functional, graph = torch.autograd.functional, torch.autograd.graph
     dual = torch.autograd.forward_ad
     R = short_names(torch).R
 
@@ -141,6 +141,31 @@ def cases(torch):
             told.append((g.grad_fn.name(), g.grad_fn.next_functions[0][0].name(), g._base is None))
             told.append(torch.autograd.grad(g.sum(), b))
         return told
+
+    @case("strict products with Hessians")
+    def _():
+        x, c = R(2), torch.ones(2)
+        functions = (
+            lambda *z: (z[0] * x).sum(),
+            lambda *z: (z[0] ** 2).sum(),
+            lambda *z: (z[0] * z[-1]).sum(),
+        )
+        told = []
+        for f, point in itertools.product(functions, ((x,), (x, c))):
+            v = (c, c)[: len(point)]
+            products = (getattr(functional, name) for name in ("vhp", "hvp", "vjp", "jvp"))
+            told += [err(product, f, point, v, strict=True) for product in products]
+            told.append(err(functional.jacobian, f, point, True, True))
+        return told
+
+    @case("of two mistakes in calls of forward mode")
+    def _():
+        make, x = dual.make_dual, torch.ones(2)
+        told = [err(make, x, other, level=0) for other in (torch.ones(3), x.long(), x)]
+        told += [err(make, x, other, level=1) for other in (x.long(), x)]
+        with dual.dual_level():
+            told.append(err(make, torch.ones(3), make(x, x)))
+        return [*told, err(functional.jacobian, torch.sin, 3, strategy="forward-mode")]
 
     class Wide(torch.autograd.Function):
         @staticmethod
