@@ -13,6 +13,7 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from typing import Any
@@ -38,6 +39,10 @@ MULTILINEAR = {
     "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased",
     "linalg_cross", "trilinear", "einsum_mm", "einsum_bmm",
 }  # fmt: skip
+# Products of other kinds, and which of their inputs are factors.
+FACTORS = dict.fromkeys(MULTILINEAR | {"mul", "div", "lerp", "fmod", "linalg_solve"}, slice(None))
+FACTORS |= dict.fromkeys(("addcmul", "addcdiv", "addmm", "baddbmm", "addmv", "addbmm", "addr"), slice(1, 3))
+FACTORS |= dict.fromkeys(("linear", "convolution", "linalg_solve_triangular"), slice(2))
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask", "starts"}
 # Inputs that are no variables to torch: it leaves their tangents out of account.
@@ -185,6 +190,39 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
     )
 
 
+@functools.cache
+def _follow() -> Any:
+    """A copy of a tangent that depends on other tensors, with a derivative of zero."""
+    from rushlight.autograd.function import Function
+
+    class Follow(Function):
+        @staticmethod
+        def forward(ctx: Any, tangent: Tensor, *unread: Tensor) -> Tensor:
+            ctx.unread = [(x.shape, x.dtype) for x in unread]
+            return tangent.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Any:
+            return g, *(g.new_zeros(shape, dtype=dtype) for shape, dtype in ctx.unread)
+
+    return Follow.apply
+
+
+def _following(name: str, args: tuple, tangents: tuple, found: tuple) -> tuple:
+    """The tangent of a product does not depend on a factor if no other one moves. Torch's formula reads it
+    all the same: the derivative of the tangent by it exists, and is zero."""
+    if found[0] is None:
+        return found
+    factors, moved = args[: len(tangents)][FACTORS[name]], tangents[FACTORS[name]]
+    moving = sum(t is not None for t in moved)
+    unread = [
+        x
+        for x, t in zip(factors, moved, strict=True)
+        if moving == (t is not None) and isinstance(x, Tensor) and x.requires_grad
+    ]
+    return (_follow()(found[0], *unread), *found[1:]) if unread else found
+
+
 def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
     for value in (*args, *pushed):
         if isinstance(value, Tensor) and value.requires_grad:
@@ -236,6 +274,13 @@ def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, sta
 
 def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
     """The tangents of op(*args), one per output, from those of its inputs (None: it has none)."""
+    found = _tangents(op, args, tangents, result)
+    if op.__name__ in FACTORS and _C.is_grad_enabled():
+        return _following(op.__name__, args, tangents, found)
+    return found
+
+
+def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
     name = op.__name__
     if name == "as_strided" and tangents[0] is not None:
         return (_as_strided(tangents[0], *args[1:]),)
@@ -244,6 +289,12 @@ def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tup
     if name in LINEAR or op.is_view:
         found = _linear(op, args, tangents)
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if result is None and _C.is_grad_enabled() and _any_requires_grad(args, tangents):
+        # What is about to be overwritten is kept as it is for the derivative of the tangent.
+        written, kept = args[0], args[0].clone()
+        args = tuple(kept if x is written else x for x in args)
+        if tangents[0] is not None:
+            tangents = (tangents[0].clone(), *tangents[1:])
     if name in MULTILINEAR:
         return (_multilinear(op, args, tangents),)
     if name in RANDOM:

@@ -225,6 +225,49 @@ def cases(torch):
         view = function(torch, "p.view_as(p)", *marks).apply((R(2) * 1)[:1], None)
         return told, err(lambda: view.grad_fn)
 
+    @case("derivatives of tangents of what was written in place")
+    def _():
+        told = []
+        writes = (
+            "mul_(w)",
+            "mul_(2)",
+            "div_(w)",
+            "add_(w)",
+            "exp_()",
+            "pow_(2)",
+            "addcmul_(w, z)",
+            "copy_(w)",
+        )
+        for write, leaf in itertools.product((*writes, "mul_(w).mul_(z)", "sub_(w).mul_(z)"), (True, False)):
+            x, w = R(2, 2), R(2, 2)
+            with dual.dual_level():
+                z = dual.make_dual(x if leaf else x * w, torch.full((2, 2), 0.5))
+                parts = dual.unpack_dual(eval(f"z.clone().{write}", {"z": z, "w": w}))
+                total = parts.primal.sum() + parts.tangent.sum()
+                told += torch.autograd.grad(total, [x, w], allow_unused=True)
+        return [grad if grad is None else [round(n, 4) for n in grad.flatten().tolist()] for grad in told]
+
+    @case("derivatives of tangents by what they do not depend on")
+    def _():
+        told = []
+        functions = ("z * c", "2 * z", "z / c", "z @ c", "c @ z[0]", "F.linear(z, c, c[0])", "z + c", "z - c")
+        for text in (
+            *functions,
+            "torch.addmm(z, w, c)",
+            "torch.addcmul(c, z, c)",
+            "F.conv1d(z[None], c[None])",
+        ):
+            x, w, c = R(2, 2), R(2, 2), torch.ones(2, 2)
+            with dual.dual_level():
+                z = dual.make_dual(x, torch.ones(2, 2))
+                names = {"z": z, "w": w, "c": c, "F": torch.nn.functional, "torch": torch}
+                tangent = dual.unpack_dual(eval(text, names)).tangent
+                told.append((tangent.requires_grad, tangent.is_leaf, tangent))
+                if tangent.requires_grad:
+                    grads = torch.autograd.grad(tangent.sum(), [x, w], allow_unused=True)
+                    told.append([grad if grad is None else grad.add(1) for grad in grads])
+        return [str(one).split(", grad_fn")[0] for one in told]
+
     @case("what jvp finds saved, and gradients that nobody asked for")
     def _():
         told = []
