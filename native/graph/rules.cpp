@@ -736,9 +736,9 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
     if (from->op != &to) dtype = grad->dtype;
   }
   bool same = grad->ndim == wanted.size() && std::equal(wanted.begin(), wanted.end(), grad->geometry);
-  // A wrapper's data is where it likes.
-  bool placed = grad->device() == info.device ||
-                (dispatching_classes && (grad->is_meta() || info.device.type == DeviceType::meta));
+  // A wrapper's data is where it likes; of the tensor that the gradient is for only its place is known.
+  bool placed = grad->device() == info.device || dispatches(grad.get()) ||
+                (dispatching_classes && info.device.type == DeviceType::meta);
   if (same && grad->dtype == dtype && placed) return grad;
   if (!same) {
     TensorRef summed = summed_to(grad.get(), wanted);
@@ -765,10 +765,16 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
     grad = TensorRef(as_tensor(call(to, args)));
   }
   if (!placed) {
-    failf(PyExc_RuntimeError,
-          "Function %s returned an invalid gradient at index %u - expected device %s but got %s",
-          node_name(from).c_str(), index, device_name(info.device).c_str(),
-          device_name(grad->device()).c_str());
+    static Primitive& to_device = primitive("to_device");
+    if (grad->ndim != 0 && from->op != &to_device) {  // a number may be anywhere
+      failf(PyExc_RuntimeError,
+            "Function %s returned an invalid gradient at index %u - expected device %s but got %s",
+            node_name(from).c_str(), index, device_name(info.device).c_str(),
+            device_name(grad->device()).c_str());
+    }
+    Ref<PyObject> device(device_object(info.device));
+    PyObject* args[] = {grad->object(), dtype_object(grad->dtype), device.get()};
+    grad = TensorRef(as_tensor(call(to_device, args)));
   }
   return grad;
 }

@@ -676,6 +676,29 @@ def cases(torch):
         y = torch._C._functions.UndefinedGrad()(x)
         return (nm(y), y, type(y.grad_fn).__name__)
 
+    @case("a gradient without data, where a class with a __torch_dispatch__ has been used too")
+    def _():
+        class Wrapper(torch.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+                raise NotImplementedError
+
+        torch.ones(2).as_subclass(Wrapper)
+
+        def given(*sizes):
+            class Elsewhere(Function):
+                @staticmethod
+                def forward(ctx, x):
+                    return x * 2
+
+                @staticmethod
+                def backward(ctx, g):
+                    return torch.ones(*sizes, device="meta")
+
+            return E(lambda: Elsewhere.apply(L(*sizes)).sum().backward())
+
+        return given(3), given(), E(lambda: L(3).to("meta").sum().backward())
+
     @case("accum construct")
     def _():
         return torch._C._functions.AccumulateGrad
