@@ -234,6 +234,8 @@ class set_multithreading_enabled(_Setting):
 
     switch = staticmethod(_set_multithreading_enabled)
     native_name = "set_multithreading_enabled"
+    # As in torch a decorator leaves the switch where it put it, which no other one does.
+    __call__ = _Mode.__call__
 
 
 class _force_original_view_tracking(_Setting):
@@ -253,7 +255,7 @@ class _force_original_view_tracking(_Setting):
         track_views(self.mode, inside=self.prev)
 
 
-class enforce_grad_layout_policy(_Mode):
+class enforce_grad_layout_policy(_Setting):
     """Whether a gradient must have the layout of its leaf. If not, one of another layout is taken as it is.
 
     >>> p = rushlight.ones(2, 3).t().requires_grad_()
@@ -261,28 +263,16 @@ class enforce_grad_layout_policy(_Mode):
     ...     (p * rushlight.ones(3, 2)).sum().backward()
     """
 
+    native_name = "set_grad_layout_enforcement_enabled"
+
     def __init__(self, enable: bool = True) -> None:
-        if not isinstance(enable, bool):
-            raise TypeError(
-                "set_grad_layout_enforcement_enabled(): argument 'enabled' (position 1) must be bool, not "
-                + type_name(enable)
-            )
-        self.mode = enable
-        self.prev = _C._is_grad_layout_enforcement_enabled()
-        _C._set_grad_layout_enforcement_enabled(enable)
+        super().__init__(enable)
 
-    def __enter__(self) -> None:
-        _C._set_grad_layout_enforcement_enabled(self.mode)
-
-    def __exit__(self, *error: object) -> None:
-        _C._set_grad_layout_enforcement_enabled(self.prev)
-
-    def __call__(self, function: Any) -> Any:
-        _C._set_grad_layout_enforcement_enabled(self.prev)
-        return super().__call__(function)
-
-    def clone(self) -> enforce_grad_layout_policy:
-        return self.__class__(self.mode)
+    @staticmethod
+    def switch(on: bool) -> bool:
+        before = _C._is_grad_layout_enforcement_enabled()
+        _C._set_grad_layout_enforcement_enabled(on)
+        return before
 
 
 class _unsafe_preserve_version_counter:

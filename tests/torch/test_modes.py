@@ -373,6 +373,24 @@ def cases(torch):
         return r
 
     @case
+    def switches_as_decorators():
+        r = []
+        for switch, asked, on in (
+            ("set_multithreading_enabled", "_is_multithreading_enabled", False),
+            ("_force_original_view_tracking", "_is_view_replay_enabled", True),
+            ("enforce_grad_layout_policy", "_is_grad_layout_enforcement_enabled", False),
+        ):
+            is_on, mode = getattr(torch._C, asked), getattr(torch.autograd.grad_mode, switch)
+
+            @mode(on)
+            def told(is_on=is_on):
+                return is_on()
+
+            r += [switch, is_on(), told(), is_on()]
+            mode(not on)
+        return r
+
+    @case
     def viewreplay():
         r = [torch._C._is_view_replay_enabled()]
         with torch.autograd._force_original_view_tracking(True):
