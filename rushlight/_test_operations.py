@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C, Tensor
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn
 from rushlight.autograd.function import Function
+from rushlight.ops._public import check_tensor
 
 
 class _Dispatched(Function):
@@ -19,22 +21,52 @@ class _Dispatched(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        return grad * grad if grad.is_nested else grad + 1
+        return grad + 1
 
     @staticmethod
     def jvp(ctx: Any, tangent: Any) -> Any:
         return tangent.clone()
 
 
-def _test_autograd_multiple_dispatch(input: Tensor, b: bool = False) -> Tensor:
-    """A copy whose gradient is one too large, of a nested tensor squared; with `b` a clone.
+class _DispatchedNested(Function):
+    _node_name = "TestAutogradMultipleDispatchBackwardAutogradNestedTensor0"
+
+    @staticmethod
+    def forward(ctx: Any, input: Any) -> Any:
+        return input.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * grad
+
+
+class _NestedAlone(Function):
+    _node_name = "TestAutogradMultipleDispatchBackwardAutogradNestedTensor1"
+
+    @staticmethod
+    def forward(ctx: Any, input: Any) -> Any:
+        return input.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * grad + grad
+
+
+def _test_autograd_multiple_dispatch(input: Tensor, b: bool | None = None) -> Tensor:
+    """A copy whose gradient is one too large, of a nested tensor squared; with `b` a clone, whose gradient
+    is a wrong one of a nested tensor alone.
 
     >>> x = rushlight.ones(2, requires_grad=True)
     >>> rushlight._test_autograd_multiple_dispatch(x).sum().backward()
     >>> x.grad
     tensor([2., 2.])
     """
-    return input.clone() if b else _Dispatched.apply(input)
+    check_tensor(input, "_test_autograd_multiple_dispatch", "input", 1)
+    if b is None:
+        return (_DispatchedNested if input.is_nested else _Dispatched).apply(input)
+    if not isinstance(b, bool):
+        raise TypeError(f"_test_autograd_multiple_dispatch(): argument 'b' must be bool, not {class_name(b)}")
+    return _NestedAlone.apply(input) if input.is_nested else input.clone()
 
 
 def _refuse_tangent(input: Tensor, name: str) -> None:

@@ -305,7 +305,7 @@ def _reached(name: str) -> Any:
     return handle
 
 
-def _replace(lib: Any, name: str, fn: Callable, key: str, with_keyset: bool) -> None:
+def _replace(name: str, fn: Callable, key: str, with_keyset: bool) -> tuple[Any, str, Callable]:
     """Puts a function in the place of a kernel of torch's own."""
     if key != "CPU":
         raise NotImplementedError(
@@ -323,7 +323,7 @@ def _replace(lib: Any, name: str, fn: Callable, key: str, with_keyset: bool) -> 
         else fn
     )
     replace_kernel(handle, run)
-    lib._op_impls.append((handle, key, run))
+    return handle, key, run
 
 
 class _SafeKernelFunction:
@@ -396,21 +396,72 @@ def get_kernel(op: Any, dispatch_key: Any) -> _SafeKernelFunction:
     return _SafeKernelFunction(own.handle, key, found)
 
 
-def _taken_back(ns: str, kind: str, defs: list, impls: list) -> None:
-    for op in defs:
-        op.forget()
-    for op, device, fn in impls:
-        if isinstance(op, OpOverload):
-            restore_kernel(op, fn)
-            continue
-        if op.kernels.get(device) is fn:
-            del op.kernels[device]
-        if op.autograd_kernel is fn:
-            op.autograd_kernel = None
-    defs.clear()
-    impls.clear()
-    if kind == "DEF":
-        _defining.discard(ns)
+class _DispatchModule:
+    """What a library has defined and registered, which `Library.m` is in torch: `reset` takes it back."""
+
+    def __init__(self, ns: str, kind: str) -> None:
+        self._ns, self._kind = ns, kind
+        self._defined: list[Operator] = []
+        self._registered: list[tuple[Any, str | None, Callable]] = []
+
+    def define(self, schema: str, alias_analysis: str = "", tags: Any = ()) -> str:
+        """Declares an operation and returns its name."""
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        if self._kind == "IMPL":
+            raise RuntimeError(
+                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a '
+                "TORCH_LIBRARY_IMPL block.  All def()s should be placed in the (unique) TORCH_LIBRARY block "
+                "for their namespace."
+            )
+        op = Operator(FunctionSchema(f"{self._ns}::{schema.strip()}"), tags=tuple(tags))
+        self._defined.append(op)
+        return op.key.partition("::")[2].partition(".")[0]
+
+    def impl(self, name: str, dispatch: Any, func: Callable, with_keyset: bool = False) -> None:
+        """Registers what an operation runs at a level."""
+        name = name if "::" in name else f"{self._ns}::{name}"
+        key = getattr(dispatch, "name", dispatch) or "CompositeImplicitAutograd"
+        if key not in _COMPOSITE and key not in _OTHER_KEYS and not _KEYS.fullmatch(key):
+            raise RuntimeError(f"could not parse dispatch key: {key}")
+        if name.startswith("aten::"):
+            self._registered.append(_replace(name, func, key, with_keyset))
+            return
+        if with_keyset:
+            raise NotImplementedError("Library.impl(with_keyset=True) is not implemented")
+        op = _operator(name)
+        if key.startswith("Autograd"):
+            # A level that is passed over records nothing, and nobody misses a gradient.
+            op.autograd_kernel = op.run if func is fallthrough_kernel else func
+            self._registered.append((op, key, func))
+        elif func is fallthrough_kernel:
+            return
+        elif key in _COMPOSITE:
+            op.kernels[None] = func
+            if key == "CompositeImplicitAutograd":
+                op.autograd_kernel = func  # made of operations that autograd sees
+            self._registered.append((op, None, func))
+        elif key not in _OTHER_KEYS:
+            device = {"PrivateUse1": "privateuseone"}.get(key, key.lower())
+            op.kernels[device] = func
+            self._registered.append((op, device, func))
+
+    def reset(self) -> None:
+        """Takes back all that was defined and registered."""
+        for op in self._defined:
+            op.forget()
+        for op, device, fn in self._registered:
+            if isinstance(op, OpOverload):
+                restore_kernel(op, fn)
+                continue
+            if op.kernels.get(device) is fn:
+                del op.kernels[device]
+            if op.autograd_kernel is fn:
+                op.autograd_kernel = None
+        self._defined.clear()
+        self._registered.clear()
+        if self._kind == "DEF":
+            _defining.discard(self._ns)
 
 
 class Library:
@@ -440,28 +491,30 @@ class Library:
         if kind == "DEF":
             _defining.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
-        self._op_defs: list[Operator] = []
-        self._op_impls: list[tuple[Operator, str | None, Callable]] = []
-        # What it has defined and registered goes with it.
-        self._destroy = weakref.finalize(self, _taken_back, ns, kind, self._op_defs, self._op_impls)
+        self.m: _DispatchModule | None = _DispatchModule(ns, kind)
+        self._op_defs: set[str] = set()
+        self._op_impls: set[str] = set()
+        # What it has defined and registered goes with it, and not with `m`.
+        self._take_back = weakref.finalize(self, self.m.reset)
+
+    def _destroy(self) -> None:
+        self._take_back()
+        self.m = None
+
+    def _module(self) -> _DispatchModule:
+        if self.m is None:
+            raise AssertionError("Library object has been destroyed")
+        return self.m
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declares an operation: "name(Tensor x, int n) -> Tensor"."""
-        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
-            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        if self.kind == "IMPL":
-            raise RuntimeError(
-                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a '
-                "TORCH_LIBRARY_IMPL block.  All def()s should be placed in the (unique) TORCH_LIBRARY block "
-                "for their namespace."
-            )
         tags = tags if isinstance(tags, (tuple, list)) else (tags,)
-        op = Operator(FunctionSchema(f"{self.ns}::{schema.strip()}"), tags=tuple(tags))
-        self._op_defs.append(op)
-        return op.key.partition("::")[2]
+        name = self._module().define(schema, alias_analysis, tags)
+        self._op_defs.add(f"{self.ns}::{schema.partition('(')[0].strip()}")
+        return name
 
     def impl(
         self,
@@ -476,31 +529,9 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = op_name.name() if isinstance(op_name, OpOverload) else str(op_name)
-        name = name if "::" in name else f"{self.ns}::{name}"
-        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        if key not in _COMPOSITE and key not in _OTHER_KEYS and not _KEYS.fullmatch(key):
-            raise RuntimeError(f"could not parse dispatch key: {key}")
-        if name.startswith("aten::"):
-            _replace(self, name, fn, key, with_keyset)
-            return
-        if with_keyset:
-            raise NotImplementedError("Library.impl(with_keyset=True) is not implemented")
-        op = _operator(name)
-        if key.startswith("Autograd"):
-            # A level that is passed over records nothing, and nobody misses a gradient.
-            op.autograd_kernel = op.run if fn is fallthrough_kernel else fn
-            self._op_impls.append((op, key, fn))
-        elif fn is fallthrough_kernel:
-            return
-        elif key in _COMPOSITE:
-            op.kernels[None] = fn
-            if key == "CompositeImplicitAutograd":
-                op.autograd_kernel = fn  # made of operations that autograd sees
-            self._op_impls.append((op, None, fn))
-        elif key not in _OTHER_KEYS:
-            device = {"PrivateUse1": "privateuseone"}.get(key, key.lower())
-            op.kernels[device] = fn
-            self._op_impls.append((op, device, fn))
+        key = dispatch_key or self.dispatch_key
+        self._module().impl(name, key, fn, with_keyset)
+        self._op_impls.add(f"{self.ns}/{name.rpartition('::')[2]}/{key or 'CompositeImplicitAutograd'}")
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:

@@ -177,6 +177,7 @@ struct Run {
   void capture(Node* node, Tensor** grads);
   void execute(Node* node);
   void apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted, Tensor** given);
+  void look_for_nan(Node* node);
   template <bool measured>
   void loop();
 };
@@ -273,6 +274,10 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
   Timing timing(node_name(node));
   timing.note_shapes(grads, node->output_count);
   apply_node(node, grads, results, wanted, given);
+  if (!node->extra || !node->extra->posthooks) look_for_nan(node);  // else of what the hooks make of it
+}
+
+void Run::look_for_nan(Node* node) {
   for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
     if (!results[i]) continue;
     check_unbatched(results[i].get(), "aten::item");  // which is how torch asks
@@ -386,6 +391,7 @@ void Run::capture(Node* node, Tensor** grads) {
         if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));
       }
       run_posthooks(node, results, before);
+      look_for_nan(node);
     }
   } else if (runs && node->kind == Node::operation) {
     read_saved(node);

@@ -161,6 +161,19 @@ def cases(torch):
                 told.append(err(grad.sum().backward))
         return told, [str(w.message).split(". ")[:2] for w in caught if "No forward" in str(w.message)]
 
+    @case("what hooks after a node make of its results")
+    def _():
+        told = []
+        spoil, mend = (lambda gi, go: (gi[0] * float("nan"),)), (lambda gi, go: (torch.ones(2),))
+        nans = function_of(torch, lambda ctx, x: x * 1, lambda ctx, g: g * float("nan"), name="Nans")
+        for make, hook in ((torch.exp, spoil), (torch.sqrt, mend), (nans.apply, mend), (nans.apply, spoil)):
+            with torch.autograd.set_detect_anomaly(True):
+                x = torch.zeros(2, requires_grad=True)
+                y = make(x)
+                y.grad_fn.register_hook(hook)
+                told += [err(lambda y=y: y.backward(torch.zeros(2))), x.grad]
+        return told
+
     return found
 
 

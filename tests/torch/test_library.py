@@ -367,6 +367,24 @@ def cases(torch):
         ]
         return seen, [err(library.get_kernel, *each) for each in bad]
 
+    @case("what a library holds, taken from it")
+    def _():
+        lib = library.Library(space(), "FRAGMENT")
+        name = lib.ns
+        seen = [lib.define("f.over(Tensor x) -> Tensor"), lib.m.define("g(Tensor x) -> Tensor")]
+        lib.impl("f.over", lambda x: x + 1, "CPU")
+        lib.m.impl("g", "CPU", lambda x: x + 2, False)
+        seen += [sorted(lib._op_defs), sorted(lib._op_impls)]
+        f, g = getattr(torch.ops, name).f.over, getattr(torch.ops, name).g.default
+        del lib.m
+        seen += [f(torch.ones(1)), g(torch.ones(1)), err(lib.define, "h(Tensor x) -> Tensor")]
+        del lib  # and now they are gone
+        lib = library.Library(name, "FRAGMENT")
+        lib.define("f.over(Tensor x, int k) -> Tensor")
+        seen += [str(library.Library(name, "FRAGMENT"))]
+        lib._destroy()
+        return str(seen).replace(name, ""), lib.m, err(lib.define, "h(Tensor x) -> Tensor")
+
     return found
 
 

@@ -53,7 +53,9 @@ def cases(torch):
         (nested.to_padded_tensor(x * x, 0.0, (2, 3, 4)) ** 2).sum().backward()
         x = nested.as_nested_tensor([a, b])
         torch._test_autograd_multiple_dispatch(x).backward(x.detach() * 3)
-        return a.grad, b.grad, x.grad_fn.name(), x.requires_grad, x.is_leaf
+        y = torch._test_autograd_multiple_dispatch(nested.as_nested_tensor([a, b]), True)
+        y.backward(x.detach() * 2)
+        return a.grad, b.grad, x.grad_fn.name(), x.requires_grad, x.is_leaf, y.grad_fn.name()
 
     @case("gradients of other sizes")
     def _():
