@@ -55,6 +55,20 @@ def test_mutation_clones_only_what_is_saved():
     assert torch.allclose(x.grad, expected)
 
 
+@pytest.mark.parametrize("turn", [lambda y: y, lambda y: y.t_(), lambda y: y.data, lambda y: y.detach().t_()])
+def test_mutation_clones_what_is_written_under_another_version(turn):
+    with graph.allow_mutation_on_saved_tensors():
+        x = torch.arange(4.0).reshape(2, 2).requires_grad_()
+        y = x.clone().add_(1)
+        z = y**2
+        turn(y).mul_(5)
+        w = y**2 if y.stride() == (2, 1) else y.t() ** 2  # saved anew, not taken for what was saved before
+        torch.autograd.backward([z.sum(), w.sum()])
+    once = 2 * (x.detach() + 1)
+    followed = 5 if turn(x.clone()).requires_grad else 1  # writes to data and detach() are not recorded
+    assert torch.equal(x.grad, once + 5 * once * followed)
+
+
 def test_saved_values_under_torchs_names():
     x = torch.ones(2, 3, requires_grad=True)
     assert (x * x).grad_fn._saved_self is x

@@ -254,6 +254,7 @@ def test_tangents_lie_in_memory_as_their_tensors_do():
 def test_everything_made_in_inference_mode_is_an_inference_tensor():
     with torch.inference_mode():
         made = [torch.tensor([1.0, 2.0]), torch.arange(3.0), torch.rand(2), torch.ones(2) + 1, torch.eye(2)]
+        made += [torch.from_dlpack(torch.ones(2)), torch.frombuffer(bytearray(8), dtype=torch.float32)]
     for tensor in made:
         assert tensor.is_inference()
         for change in (lambda t: t.resize_(7), lambda t: t.unsqueeze_(0), lambda t: t.set_(torch.ones(1))):

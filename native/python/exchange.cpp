@@ -75,6 +75,7 @@ TensorRef tensor_on(Storage* storage, DType dtype, const Shape& sizes, const Sha
   set_geometry(t.get(), sizes, strides);
   storage->written = keep(current_source());
   if (uint16_t bit = loose_bit(t.get())) set_lazy(t.get(), bit);
+  if (modes.inference) t->flags |= Tensor::INFERENCE;
   return t;
 }
 

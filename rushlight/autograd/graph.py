@@ -458,21 +458,23 @@ class _AllowMutationOnSavedContext:
         self.original: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self.cloned: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self.tid_to_weakhandle: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # value -> handle
-        self.sid_to_tid: dict = {}  # (memory, version) -> values
+        self.sid_to_tid: dict = {}  # (address, version) -> values that were saved, for who wants to look
+        self._shared: dict[int, weakref.WeakSet] = {}  # memory -> handles of what was saved and is not cloned
 
     @staticmethod
-    def _memory(tensor: Tensor) -> tuple:
-        start = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
-        return start, tensor._version
+    def _memory(tensor: Tensor) -> int:
+        return tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
 
     def pack(self, tensor: Tensor) -> _Handle:
         memory = self._memory(tensor)
-        value = (memory, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        place = (tensor.data_ptr(), tensor._version)
+        value = (memory, *place, tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        self.sid_to_tid.setdefault(place, set()).add(value)
         handle = self.tid_to_weakhandle.get(value)
-        if handle is None:
+        if handle is None or handle not in self.original:  # a write through `x.data` leaves the version
             handle = self.tid_to_weakhandle[value] = _Handle()
             self.original[handle] = tensor.detach()
-            self.sid_to_tid.setdefault(memory, set()).add(value)
+            self._shared.setdefault(memory, weakref.WeakSet()).add(handle)
         return handle
 
     def unpack(self, handle: _Handle) -> Tensor:
@@ -484,13 +486,13 @@ class _AllowMutationOnSavedContext:
         return self.cloned[handle] if handle in self.cloned else self.original[handle]
 
     def before_write(self, tensor: Tensor) -> None:
-        for value in self.sid_to_tid.pop(self._memory(tensor), ()):
-            handle = self.tid_to_weakhandle.get(value)
-            if handle is not None and handle in self.original:
+        # By memory alone: whoever writes may count by another version, or change the geometry first.
+        for handle in self._shared.pop(self._memory(tensor), ()):
+            if handle in self.original:
                 self.cloned[handle] = self.original.pop(handle).clone()
 
     def clear(self) -> None:
-        for table in (self.original, self.cloned, self.tid_to_weakhandle, self.sid_to_tid):
+        for table in (self.original, self.cloned, self.tid_to_weakhandle, self.sid_to_tid, self._shared):
             table.clear()
 
 

@@ -432,6 +432,7 @@ COMPOSED: dict[str, Any] = {
     "mvlgamma": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma_": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "narrow_copy": _keeping("NarrowCopyBackward0", "dim", "start", "length", dim=0, start=0, length=0),
+    "native_dropout": saving("NativeDropoutBackward0", "input p train", "p", "input"),
     "native_dropout_backward": saving(
         "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
     ),

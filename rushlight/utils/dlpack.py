@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._exchange import from_dlpack
+from rushlight._type_names import type_name as class_name
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
@@ -26,4 +27,7 @@ def to_dlpack(tensor: _C.Tensor) -> Any:
     >>> rushlight.utils.dlpack.from_dlpack(rushlight.utils.dlpack.to_dlpack(x))
     tensor([0, 1, 2])
     """
-    return tensor.__dlpack__()
+    if not isinstance(tensor, _C.Tensor):
+        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {class_name(tensor)}")
+    # Unlike __dlpack__, which refuses it, this function hands out what requires grad.
+    return tensor.detach().__dlpack__()

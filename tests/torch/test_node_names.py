@@ -319,6 +319,7 @@ torch.movedim(x.view(1,2),0,1)
 torch.atleast_2d(x)
 torch.bernoulli(x/4)
 torch.dropout(x,0.5,True)
+torch.native_dropout(x,0.5,True)[0]
 torch.special.erf(x)
 torch.special.erfinv(x/4)
 torch.lgamma(x)

@@ -91,6 +91,9 @@ o(1).__dlpack__(stream=True)
 o(1).__dlpack__(dl_device=(3, 0))
 torch.from_dlpack(o(1, device='meta'))
 torch.from_dlpack(to_dlpack(x), copy=True)
+torch.from_dlpack(to_dlpack((o(2, requires_grad=True) * 3)[1:]))
+to_dlpack(3)
+torch.from_dlpack(o(2, requires_grad=True))
 orders(c), orders(c[:, :1]), orders(o(2, 3, 4)), orders(o(2, 1).t()), orders(o(()))
 [orders(strided((2, 3, 4), steps)) for steps in ((0, 4, 1), (4, 0, 1), (1, 1, 1), (1, 4, 0), (0, 2, 8))]
 [orders(strided((4, 2, 3), steps)) for steps in ((1, 1, 2), (2, 2, 1), (3, 0, 0), (1, 8, 1))]
