@@ -28,6 +28,7 @@ def to_dlpack(tensor: _C.Tensor) -> Any:
     tensor([0, 1, 2])
     """
     if not isinstance(tensor, _C.Tensor):
-        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {class_name(tensor)}")
+        given = class_name(tensor)
+        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {given}")
     # Unlike __dlpack__, which refuses it, this function hands out what requires grad.
     return tensor.detach().__dlpack__()
