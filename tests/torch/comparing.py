@@ -16,6 +16,11 @@ TOLERANCE = {
     "float16": 2e-3,
     "bfloat16": 1.6e-2,
 }
+# The halves whose convolutions torch leaves to oneDNN: those that the processor has instructions for.
+BY_ONEDNN = {
+    "bfloat16": torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    "float16": torch.ops.mkldnn._is_mkldnn_fp16_supported(),
+}
 
 
 def numbers(value):

@@ -7,7 +7,7 @@ that both ways agree.
 import numpy as np
 import pytest
 import torch
-from comparing import REFUSALS, assert_same
+from comparing import BY_ONEDNN, REFUSALS, assert_same
 from opdb import first_sentence
 
 import rushlight
@@ -126,10 +126,11 @@ def test_images(expression, channels, dtype):
         return
     ours = _run(rushlight, expression, channels, dtype, True)
     scale = SCALES[dtype]
-    if channels == 36 and dtype == "float16":
-        scale *= 4  # torch rounds sums of hundreds of terms on their way; ours are nearer to those of float64
-    # torch computes volumes of halves with another library, which does not keep their layout.
-    assert_same(ours[0], theirs[0], scale=scale, strides=(dtype, "conv3d" in expression) != ("float16", True))
+    torchs_own = not BY_ONEDNN.get(dtype, True)
+    if torchs_own and (channels == 36 or (dtype == "bfloat16" and "conv3d" in expression)):
+        scale *= 4  # torch rounds sums of many terms on their way; ours are nearer to those of float64
+    # Where torch computes volumes of halves itself it does not keep their layout.
+    assert_same(ours[0], theirs[0], scale=scale, strides=not (torchs_own and "conv3d" in expression))
     assert_same(ours[1:], theirs[1:], scale=scale, strides=False)
     assert_same(ours[1:], _run(torch, expression, channels, dtype, False)[1:], scale=scale, strides=False)
 

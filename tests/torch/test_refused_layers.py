@@ -9,6 +9,7 @@ that require grad, `I` ones of int32, `L` torch.tensor.
 from pathlib import Path
 
 import pytest
+from comparing import BY_ONEDNN
 from expressions import outcome
 
 import rushlight
@@ -64,6 +65,8 @@ nn.PoissonNLLLoss({})(x, t)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("text", CALLS)
 def test_same(text):
+    if "F.conv" in text and "bfloat16" in text and not BY_ONEDNN["bfloat16"]:
+        pytest.skip("torch leaves these to oneDNN, and says its words, where the processor has AVX-512")
     theirs = outcome(torch, text, SETUP).partition("\n")[0]
     assert outcome(rushlight, text, SETUP).partition("\n")[0] == theirs
 
