@@ -152,6 +152,64 @@ def test_events_made_by_hand():
     assert (average.key, average.count, average.cpu_time_total) == ("foo", 4, 30)
 
 
+def test_averages_of_events_that_nobody_nested_are_refused():
+    events = EventList([FunctionEvent(id=0, name="f", thread=0, start_us=0, end_us=1)])
+    with pytest.raises(AssertionError, match="Expected tree to be built"):
+        events.key_averages()
+    events._build_tree()
+    assert [average.count for average in events.key_averages()] == [1]
+    assert not autograd_profiler.profile().key_averages()
+    with pytest.raises(AssertionError, match="FunctionEvent or FunctionEventAvg"):
+        FunctionEventAvg().add(3)
+    with pytest.raises(AssertionError, match="Expected time_us == 0"):
+        profiler_util._format_time_share(1, 0)
+
+
+def test_events_alone_are_written_as_a_list(tmp_path):
+    with autograd_profiler.profile() as measured:
+        torch.ones(2)
+    measured.function_events.export_chrome_trace(str(tmp_path / "events.json"))
+    written = json.loads((tmp_path / "events.json").read_text())
+    assert [event["name"] for event in written] == ["aten::ones", "aten::empty", "aten::fill_"]
+
+
+def test_the_outermost_operation_with_a_derivative_has_the_number_of_its_node():
+    x, weight = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    with autograd_profiler.profile() as measured:
+        torch.nn.functional.linear(x, weight).relu()
+    numbers = {event.name: event.sequence_nr for event in measured.function_events}
+    first = numbers["aten::linear"]
+    assert first > 0 and numbers["aten::t"] == first and numbers["aten::transpose"] == -1
+    assert numbers["aten::mm"] == numbers["aten::matmul"] == first + 1
+    assert numbers["aten::relu"] == first + 2 and numbers["aten::clamp_min"] == -1
+
+
+def test_methods_that_are_no_operations_are_no_events():
+    x = torch.ones(2, requires_grad=True)
+    with autograd_profiler.profile() as measured:
+        y = x.double()
+        y.register_hook(lambda grad: grad)
+        y.detach().tolist()
+    assert [event.name for event in measured.function_events] == [
+        "aten::to",
+        "aten::_to_copy",
+        "aten::detach",
+    ]
+
+
+def test_ranges_that_other_calls_begin_and_end():
+    with autograd_profiler.profile() as measured:
+        handle = torch.autograd._record_function_with_args_enter("with arguments", torch.ones(2), 3)
+        torch.autograd._record_function_with_args_exit(handle)
+        handle = torch.ops.profiler._record_function_enter_new("until complete")
+        future = torch.futures.Future()
+        after = torch.ops.profiler._call_end_callbacks_on_jit_fut(handle, future)
+        future.set_result(3)
+        assert after.wait() == 3
+    named = [event.name for event in measured.function_events if event.is_user_annotation]
+    assert named == ["with arguments", "until complete"]
+
+
 def test_only_the_measuring_thread_is_measured():
     x = torch.ones(2)
     with autograd_profiler.profile() as measured:

@@ -448,7 +448,13 @@ class Variable(metaclass=VariableMeta):
 
 
 # Parts that a program may not need are imported when they are first named.
-_LAZY = {"forward_ad", "functional", "profiler", "variable"}
+_LAZY = {"forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util", "variable"}
+_OF_THE_PROFILER = {
+    "DeviceType": "autograd.profiler_util.DeviceType", "ProfilerActivity": "profiler.ProfilerActivity",
+    "_supported_activities": "profiler.supported_activities",
+    "_record_function_with_args_enter": "autograd.profiler._record_function_with_args_enter",
+    "_record_function_with_args_exit": "autograd.profiler._record_function_with_args_exit",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -458,10 +464,11 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"rushlight.autograd.{name}")
-    if name == "DeviceType":
-        from rushlight.autograd.profiler_util import DeviceType
+    if name in _OF_THE_PROFILER:
+        from importlib import import_module
 
-        return DeviceType
+        module, _, own = _OF_THE_PROFILER[name].rpartition(".")
+        return getattr(import_module(f"rushlight.{module}"), own)
     if name in ("_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks", "_get_sequence_nr"):
         return getattr(_C._autograd, name)
     raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")

@@ -33,10 +33,12 @@ __all__ = ["profile", "record_function", "emit_itt", "emit_nvtx", "load_nvprof",
            "OUT_OF_MEMORY_EVENT_NAME"]  # fmt: skip
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Functions whose operation has another name in torch; "": there it is none.
+# Functions whose operation has another name in torch; "": there it is none, as of those that no table names.
 _FUNCTIONS = {
     "cross_entropy": "cross_entropy_loss", "nll_loss": "nll_loss_nd", "logsigmoid": "log_sigmoid",
     "interpolate": "", "once": "", "is_contiguous": "", "broadcast_shapes": "",
+    "bfloat16": "to", "bool": "to", "byte": "to", "cdouble": "to", "cfloat": "to", "chalf": "to",
+    "char": "to", "double": "to", "float": "to", "half": "to", "int": "to", "long": "to", "short": "to",
 }  # fmt: skip
 # Primitives that are several operations in torch, one within the other.
 _CHAINS = {
@@ -50,6 +52,7 @@ _CHAINS = {
     "batch_norm": "_batch_norm_impl_index native_batch_norm",
     "attention": "_scaled_dot_product_flash_attention_for_cpu",
     "attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "elu_written": "elu", "leaky_relu_written": "leaky_relu", "random_full": "random",
     "t": "t transpose", "sum_to": "sum", "square": "pow", "restore": "expand", "once": "", "vecmat": "mv",
     "conv_input_gradient": "convolution_backward", "conv_weight_gradient": "convolution_backward",
     "linear": "linear", "linear_unbiased": "linear", "linear_nd_unbiased": "linear",
@@ -89,12 +92,13 @@ _PLAIN_PRODUCT = {
 def _shown_names(name: str) -> tuple[str, ...]:
     """The names of an event, one within the other: those of the primitive as torch has it, `aten::sum` for
     `sum_dim`, or that of a function."""
+    from rushlight._aten_names import OVERLOADS
     from rushlight._ops import _OF_PRIMITIVE
 
     space, _, own = name.rpartition("::")
     if space == "aten":
         shown = _FUNCTIONS.get(own, own)
-        return (f"aten::{shown}",) if shown else ()
+        return (f"aten::{shown}",) if shown in OVERLOADS else ()
     if space != "primitive":
         return (name,)
     ending = "_" if own.endswith("_") else ""
@@ -121,6 +125,16 @@ def _argument_count(shown: str, primitive: str) -> int | None:
         except (AttributeError, KeyError, RuntimeError):  # there is no such form
             continue
     return None
+
+
+@functools.cache
+def _is_composed(shown: str) -> bool:
+    """Whether torch composes the operation of others, so that these are recorded and not itself."""
+    from rushlight._aten_names import OVERLOADS
+    from rushlight._schema import is_said
+
+    forms = OVERLOADS.get(shown.removeprefix("aten::"), ())
+    return any(is_said("decomposes", f"{shown}.{form}".removesuffix(".default")) for form in forms)
 
 
 def _shapes_shown(shown: str, name: str, shapes: list | None) -> list:
@@ -170,6 +184,13 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
             names = ()  # the view that it is made of
         while len(names) > 1 and around is not None and around.name in names[:-1]:
             names = names[1:]
+        outer = around
+        inner = around is not None and around.name in _shown_names(name)[:-1] and sequence >= 0
+        if around is not None and inner:
+            around.sequence_nr, outer = sequence, around.cpu_parent  # the outermost is recorded
+        while outer is not None and sequence >= 0 and outer.sequence_nr < 0 and _is_composed(outer.name):
+            outer.sequence_nr, outer = sequence, outer.cpu_parent
+        sequence = -1 if inner else sequence
         if stack is not None:
             stack = [line for line in stack if not line.startswith(_PACKAGE)]
         for shown in names:
@@ -189,9 +210,9 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
             if around is not None:
                 event.set_cpu_parent(around)
                 around.append_cpu_child(event)
-            around = event
+            around, sequence = event, -1
         innermost.append(around)
-    found = EventList(events, with_flops=with_flops, **options)
+    found = EventList(events, with_flops=with_flops, tree_built=True, **options)
     found._remove_dup_nodes()
     return found
 
@@ -292,7 +313,7 @@ class profile:
     @property
     def function_events(self) -> EventList:
         """The events, in the order they began."""
-        return EventList() if self._found is None else self._found
+        return EventList(tree_built=True) if self._found is None else self._found
 
     def key_averages(
         self,
@@ -315,7 +336,7 @@ class profile:
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events for chrome://tracing and Perfetto."""
-        self.function_events.export_chrome_trace(path)
+        self.function_events._export_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes call stacks with their times for flame graph tools."""
@@ -406,7 +427,16 @@ _PROFILER_OPS = {
     "_record_function_enter": _record_enter,
     "_record_function_enter_new": _record_enter,
     "_record_function_exit": lambda handle: handle.__exit__(),
+    "_call_end_callbacks_on_jit_fut": lambda handle, fut: handle._call_end_callbacks_on_future(fut),
 }
+
+
+def _record_function_with_args_enter(name: str, *args: Any) -> record_function:
+    return record_function(name).__enter__()
+
+
+def _record_function_with_args_exit(handle: record_function) -> None:
+    handle.__exit__()
 
 
 class emit_nvtx:

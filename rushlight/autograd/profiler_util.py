@@ -69,6 +69,8 @@ def _format_time(time_us: float) -> str:
 
 def _format_time_share(time_us: float, total_time_us: float) -> str:
     if not total_time_us:
+        if time_us:
+            raise AssertionError(f"Expected time_us == 0 but got {time_us}")
         return "NaN"
     return f"{time_us * 100 / total_time_us:.2f}%"
 
@@ -234,7 +236,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     def add(self, other: Any) -> FunctionEventAvg:
         """Counts an event, or another sum of the same events, in."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
-            raise AssertionError(f"Expected FunctionEvent or FunctionEventAvg, got {type(other)}")
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
         if self.key is None:
             self.key, self.overload_name, self.node_id = other.key, other.overload_name, other.node_id
             self.is_async, self.is_remote, self.is_legacy = other.is_async, other.is_remote, other.is_legacy
@@ -282,11 +284,13 @@ class EventList(list):
         self._with_flops = kwargs.pop("with_flops", False)
         self._use_device = kwargs.pop("use_device", None)
         self._metadata: dict = kwargs.pop("metadata", {})
+        self._tree_built = kwargs.pop("tree_built", False)
         super().__init__(*args, **kwargs)
 
     def _build_tree(self) -> None:
         self._populate_cpu_children()
         self._remove_dup_nodes()
+        self._tree_built = True
 
     def _populate_cpu_children(self) -> None:
         """Finds what each event ran inside of by their times, thread by thread."""
@@ -331,6 +335,8 @@ class EventList(list):
         group_by_overload_name: bool = False,
     ) -> EventList:
         """One entry per name; per input shapes, last lines of the call stack or overload too if asked."""
+        if not self._tree_built:
+            raise AssertionError("Expected tree to be built before calling key_averages")
         table: dict[tuple, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = [event.key, event.is_legacy, event.is_user_annotation]
@@ -464,7 +470,17 @@ class EventList(list):
         return self.table()
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for chrome://tracing and Perfetto; arrows lead from operations to derivatives."""
+        """Writes the events alone for chrome://tracing and Perfetto."""
+        events = [
+            {"name": event.trace_name, "ph": "X", "ts": event.time_range.start,
+             "dur": event.time_range.elapsed_us(), "tid": event.thread, "pid": "CPU functions", "args": {}}
+            for event in self if event.trace_name is not None
+        ]  # fmt: skip
+        with open(path, "w") as file:
+            json.dump(events, file)
+
+    def _export_trace(self, path: str) -> None:
+        """Writes the events with what is known of the profile; arrows lead from operations to derivatives."""
         written: list[dict] = []
         forward = {event.sequence_nr: event for event in reversed(self) if event.scope == 0}
         for event in self:

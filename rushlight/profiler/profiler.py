@@ -171,7 +171,9 @@ class _KinetoProfile:
         found = self.profiler.function_events
         if not self.acc_events:
             return found
-        return EventList(self._kept, profile_memory=self.profile_memory, with_flops=self.with_flops)
+        return EventList(
+            self._kept, profile_memory=self.profile_memory, with_flops=self.with_flops, tree_built=True
+        )
 
     def key_averages(
         self,
