@@ -41,6 +41,7 @@ PyTypeObject* SavedTensorType = nullptr;
 struct HookStack {
   std::vector<std::pair<PyObject*, PyObject*>> pairs;
   PyObject* disabled = nullptr;  // the message of disable_saved_tensors_hooks
+  bool resting = false;          // they are kept, and not run
 };
 thread_local HookStack hooks;
 thread_local PyObject* write_watcher __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -318,7 +319,7 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
   });
 }
 
-void refresh_active() { hooks_active = !hooks.pairs.empty(); }
+void refresh_active() { hooks_active = !hooks.pairs.empty() && !hooks.resting && !hooks.disabled; }
 
 PyObject* py_push_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -345,21 +346,35 @@ PyObject* py_pop_hooks(PyObject*, PyObject*) {
   if (!hooks.pairs.empty()) pop_hooks();
   Py_RETURN_NONE;
 }
-// top_saved_hooks(): the innermost pair, or None.
-PyObject* py_top_hooks(PyObject*, PyObject*) {
-  if (hooks.pairs.empty()) Py_RETURN_NONE;
+// top_saved_hooks(whether also hooks that do not run): the innermost pair, or None.
+PyObject* py_top_hooks(PyObject*, PyObject* args) {
+  int also_resting = 0;
+  if (!PyArg_ParseTuple(args, "|p", &also_resting)) return nullptr;
+  if (hooks.pairs.empty() || (hooks.resting && !also_resting)) Py_RETURN_NONE;
   return PyTuple_Pack(2, hooks.pairs.back().first, hooks.pairs.back().second);
 }
-// disable_saved_hooks(message or None): returns what was there.
-PyObject* py_disable_hooks(PyObject*, PyObject* message) {
+// rest_saved_hooks(bool): whether this thread's hooks do not run; returns whether they did not.
+PyObject* py_rest_hooks(PyObject*, PyObject* on) {
   return guarded([&]() -> PyObject* {
+    bool before = std::exchange(hooks.resting, is_true(on));
+    refresh_active();
+    return PyBool_FromLong(before);
+  });
+}
+// disable_saved_hooks(message or None, whether it may be done while there are some): returns what was there.
+PyObject* py_disable_hooks(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* message;
+    int beside_others = 0;
+    if (!PyArg_ParseTuple(args, "O|p", &message, &beside_others)) return nullptr;
     if (message != Py_None && !PyUnicode_Check(message)) fail(PyExc_TypeError, "the message must be a str");
-    if (message != Py_None && !hooks.pairs.empty()) {
+    if (message != Py_None && !hooks.pairs.empty() && !beside_others) {
       const char* text = PyUnicode_AsUTF8(message);
       if (!text) return nullptr;
       fail(PyExc_RuntimeError, text);
     }
     PyObject* before = std::exchange(hooks.disabled, message == Py_None ? nullptr : Py_NewRef(message));
+    refresh_active();
     return before ? before : Py_NewRef(Py_None);
   });
 }
@@ -380,9 +395,10 @@ PyMethodDef functions[] = {{"watch_writes", py_watch_writes, METH_O, nullptr},
                            {"make_saved", py_make_saved, METH_O, nullptr},
                            {"push_saved_hooks", py_push_hooks, METH_VARARGS, nullptr},
                            {"pop_saved_hooks", py_pop_hooks, METH_NOARGS, nullptr},
-                           {"top_saved_hooks", py_top_hooks, METH_NOARGS, nullptr},
+                           {"top_saved_hooks", py_top_hooks, METH_VARARGS, nullptr},
                            {"disabled_saved_hooks", py_disabled_hooks, METH_NOARGS, nullptr},
-                           {"disable_saved_hooks", py_disable_hooks, METH_O, nullptr},
+                           {"disable_saved_hooks", py_disable_hooks, METH_VARARGS, nullptr},
+                           {"rest_saved_hooks", py_rest_hooks, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {
@@ -450,13 +466,8 @@ Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by) {
 Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {
   Ref<PyObject> kept = share(o);  // the hook may free the node's values
   Packed* packed = as_packed(o);
-  Ref<PyObject> value;
-  {
-    // A hook computes (recomputes) outside of what is being differentiated.
-    GradMode off(false);
-    Ref<PyObject> shown = shown_packed(node, packed, out);
-    value = checked(PyObject_CallOneArg(packed->unpack_hook, shown.get()));
-  }
+  Ref<PyObject> shown = shown_packed(node, packed, out);
+  Ref<PyObject> value = checked(PyObject_CallOneArg(packed->unpack_hook, shown.get()));
   if (!is_tensor(value.get())) {
     failf(PyExc_TypeError,
           "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",

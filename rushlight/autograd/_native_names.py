@@ -73,14 +73,19 @@ def _push_saved_tensors_default_hooks(pack_hook: Any, unpack_hook: Any) -> None:
 
 def _pop_saved_tensors_default_hooks() -> None:
     """What leaving `saved_tensors_hooks` does."""
-    if _C.top_saved_hooks() is None:
+    if _C.top_saved_hooks(True) is None:
         raise RuntimeError("there are no saved-tensor hooks to leave")
     _C.pop_saved_hooks()
 
 
-def _top_saved_tensors_default_hooks(ignore_is_tracing: bool = False) -> Any:
-    """The innermost pair of hooks, or None."""
-    return _C.top_saved_hooks()
+def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> Any:
+    """The innermost pair of hooks, or None; while a graph is traced only for those who ignore that."""
+    return _C.top_saved_hooks(ignore_is_tracing)
+
+
+def _saved_tensors_hooks_set_tracing(is_tracing: bool) -> bool:
+    """Says that this thread traces a graph, during which hooks do not run; returns what was so before."""
+    return _C.rest_saved_hooks(is_tracing)
 
 
 def _saved_tensors_hooks_is_enabled() -> bool:
@@ -95,9 +100,7 @@ def _saved_tensors_hooks_enable() -> None:
 
 def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:
     """Entering `saved_tensors_hooks` raises with this message from now on."""
-    if not fail_if_non_empty and _C.top_saved_hooks() is not None:
-        raise NotImplementedError("disabling the saved-tensor hooks while some are active")
-    _C.disable_saved_hooks(error_message)
+    _C.disable_saved_hooks(error_message, not fail_if_non_empty)
 
 
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
@@ -267,17 +270,35 @@ def _remove_obj_from_tls(key: str) -> None:
     _stashed.__dict__.pop(key, None)
 
 
+class _Groups(threading.local):
+    current: Any = None
+
+
+_groups = _Groups()
+
+
+def _get_graph_exec_group() -> Any:
+    """The group of backward calls that this thread is in, or None."""
+    return _groups.current
+
+
+def _set_graph_exec_group(group: Any) -> None:
+    """Makes this thread's backward calls some of the group."""
+    _groups.current = group
+
+
 _AUTOGRAD = (
     CreationMeta, _get_creation_meta, _set_creation_meta, _push_saved_tensors_default_hooks,
     _pop_saved_tensors_default_hooks, _top_saved_tensors_default_hooks, _saved_tensors_hooks_is_enabled,
-    _saved_tensors_hooks_enable, _saved_tensors_hooks_disable,
+    _saved_tensors_hooks_enable, _saved_tensors_hooks_disable, _saved_tensors_hooks_set_tracing,
     _saved_tensors_hooks_get_disabled_error_message, _unsafe_set_version_counter, _get_sequence_nr,
     _get_current_graph_task_keep_graph, _get_data_attr, _make_saved_tensor,
 )  # fmt: skip
 _CORE = (
     _current_graph_task_id, _current_graph_task_execution_order, _will_engine_execute_node,
     _current_autograd_node, _increment_version, _stash_obj_in_tls, _is_key_in_tls, _get_obj_in_tls,
-    _remove_obj_from_tls, _set_grad_enabled, _any_requires_grad,
+    _remove_obj_from_tls, _set_grad_enabled, _any_requires_grad, _get_graph_exec_group,
+    _set_graph_exec_group,
 )  # fmt: skip
 
 

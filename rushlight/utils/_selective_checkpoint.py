@@ -15,6 +15,7 @@ from typing import Any
 from rushlight import _C, ops
 from rushlight._ops import OpOverload, OpOverloadPacket, _dispatching
 from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils._pytree import tree_map
 
 SAC_IGNORED_OPS = {
     ops.aten.detach.default, ops.prim.device.default, ops.aten.size.default, ops.aten.stride.default,
@@ -56,12 +57,15 @@ class SelectiveCheckpointContext:
         self.op_output = op_output
 
 
+_WRITTEN = -1  # no tensor's version
+
+
 class _VersionWrapper:
     """A kept tensor that must not have been written in place when it is handed out."""
 
-    def __init__(self, value: Any) -> None:
-        self.val = value.detach() if isinstance(value, _C.Tensor) else value
-        self.version = None if not isinstance(value, _C.Tensor) or value.is_inference() else value._version
+    def __init__(self, val: Any) -> None:
+        self.val = val
+        self.version = None if not isinstance(val, _C.Tensor) or val.is_inference() else val._version
 
     def get_val(self, allow_cache_entry_mutation: bool) -> Any:
         """The tensor."""
@@ -70,21 +74,27 @@ class _VersionWrapper:
         return self.val
 
 
-def _is_view() -> bool:
-    """Whether the operation of the moment returns a view: keeping it would keep nothing of its own."""
-    _, primitive, out, *_ = _dispatching.calls[-1]
-    return out is None and primitive is not None and primitive.is_view
+def _writes() -> bool:
+    """Whether the operation of the moment works in place."""
+    return _dispatching.calls[-1][2] is not None
+
+
+def _kept(value: Any) -> _VersionWrapper:
+    """What is kept of a result. A write counts as one after the result was kept, as it does in torch: it is
+    handed out only to those who allow writes."""
+    wrapper = _VersionWrapper(value.detach() if isinstance(value, _C.Tensor) else value)
+    if wrapper.version is not None and _writes():
+        wrapper.version = _WRITTEN
+    return wrapper
 
 
 def _is_to_repeat(args: tuple, kept: Any) -> bool:
-    """Whether a kept write in place has to happen again: to another tensor than the kept one."""
-    if _dispatching.calls[-1][2] is None:
-        return False
+    """Whether a result that was kept is computed again all the same: a view, which must be one of what it is
+    made of now, and a write in place to another tensor than the kept one."""
+    _, primitive, out, *_ = _dispatching.calls[-1]
+    if out is None:
+        return primitive is not None and primitive.is_view
     return args[0].untyped_storage().data_ptr() != kept.val.untyped_storage().data_ptr()
-
-
-def _each(function: Callable, result: Any) -> Any:
-    return tuple(map(function, result)) if isinstance(result, (tuple, list)) else function(result)
 
 
 class _CountingMode(TorchDispatchMode):
@@ -95,6 +105,11 @@ class _CountingMode(TorchDispatchMode):
         self.storage = storage
         self.func_counter: dict = defaultdict(int)
 
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Whether what a compiler does inside is not looked at."""
+        return True
+
     def __enter__(self) -> Any:
         self.func_counter.clear()
         return super().__enter__()
@@ -103,9 +118,9 @@ class _CountingMode(TorchDispatchMode):
 class _CachingTorchDispatchMode(_CountingMode):
     """The first run: keeps the results that the policy wants kept."""
 
-    def __init__(self, policy_fn: Callable, storage: dict) -> None:
+    def __init__(self, policy_fn: Callable, storage: dict, ac_graph_id: Any = None) -> None:
         super().__init__(storage)
-        self.policy_fn = policy_fn
+        self.policy_fn, self.ac_graph_id = policy_fn, ac_graph_id
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -116,8 +131,8 @@ class _CachingTorchDispatchMode(_CountingMode):
         policy = self.policy_fn(context, func, *args, **kwargs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        kept = policy in _KEPT and not _is_view()
-        self.storage[func][self.func_counter[func]] = _each(_VersionWrapper, result) if kept else _RECOMPUTE
+        kept = tree_map(_kept, result) if policy in _KEPT else _RECOMPUTE
+        self.storage[func][self.func_counter[func]] = kept
         self.func_counter[func] += 1
         return result
 
@@ -125,7 +140,8 @@ class _CachingTorchDispatchMode(_CountingMode):
 class _CachedTorchDispatchMode(_CountingMode):
     """The second run: hands out what was kept, and computes the rest."""
 
-    def __init__(self, storage: dict, allow_cache_entry_mutation: bool) -> None:
+    # The policy is not asked a second time; classes derived from this one hand theirs over.
+    def __init__(self, policy_fn: Any, storage: dict, allow_cache_entry_mutation: bool = False) -> None:
         super().__init__(storage)
         self.allow_cache_entry_mutation = allow_cache_entry_mutation
 
@@ -146,10 +162,11 @@ class _CachedTorchDispatchMode(_CountingMode):
                 "Trying to backward an extra time. You are only allowed to backward once on any region "
                 "computed under selective activation checkpoint."
             )
-        if kept is _RECOMPUTE or _is_to_repeat(args, kept):
+        if kept is _RECOMPUTE:
             return func(*args, **kwargs)
         calls[call] = _CONSUMED
-        return _each(lambda wrapper: wrapper.get_val(self.allow_cache_entry_mutation), kept)
+        result = tree_map(lambda wrapper: wrapper.get_val(self.allow_cache_entry_mutation), kept)
+        return func(*args, **kwargs) if _is_to_repeat(args, kept) else result
 
 
 def create_selective_checkpoint_contexts(
@@ -189,5 +206,5 @@ def create_selective_checkpoint_contexts(
     storage: dict = defaultdict(dict)  # by operation and number of the call
     return (
         _CachingTorchDispatchMode(policy, storage),
-        _CachedTorchDispatchMode(storage, allow_cache_entry_mutation),
+        _CachedTorchDispatchMode(policy, storage, allow_cache_entry_mutation),
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -18,16 +17,20 @@ from typing import Any
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.autograd import backward, enable_grad, graph, no_grad
+from rushlight.autograd._native_names import _get_graph_exec_group, _set_graph_exec_group
 from rushlight.autograd.function import Function
 from rushlight.random import get_rng_state, set_rng_state
 from rushlight.utils._operator_log import OperatorLog
 from rushlight.utils._python_dispatch import _disable_current_modes
 from rushlight.utils._selective_checkpoint import (
+    _CONSUMED,  # noqa: F401  (programs look at what is kept)
+    _RECOMPUTE,  # noqa: F401
     SAC_IGNORED_OPS,
     CheckpointPolicy,
     SelectiveCheckpointContext,
-    _CachedTorchDispatchMode,  # noqa: F401  (programs ask for the mode they are in)
+    _CachedTorchDispatchMode,  # noqa: F401  (and ask for the mode they are in)
     _CachingTorchDispatchMode,  # noqa: F401
+    _VersionWrapper,  # noqa: F401
     create_selective_checkpoint_contexts,
 )
 
@@ -39,7 +42,7 @@ __all__ = [
     "GraphExecGroup",
 ]  # fmt: skip
 
-_DEFAULT_DETERMINISM = "default"
+_DEFAULT_DETERMINISM_MODE = "default"
 _early_stop: bool | None = None
 _debug: bool | None = None
 
@@ -152,32 +155,26 @@ class GraphExecGroup:
     """
 
     def __init__(self) -> None:
-        self._at_exit: list[Callable] = []
+        self._run = object()  # stands for the backward that several calls are together
+        self._frames: weakref.WeakSet = weakref.WeakSet()
 
     def __enter__(self) -> GraphExecGroup:
-        if _groups.current is not None:
-            raise RuntimeError(
-                f"GraphExecGroup contexts cannot be nested. Already inside group {_groups.current}"
-            )
-        _groups.current = self
+        current = _get_graph_exec_group()
+        if current is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {current}")
+        _set_graph_exec_group(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _groups.current = None
-        for forget in self._at_exit:
-            forget(self)
-        self._at_exit.clear()
+        _set_graph_exec_group(None)
+
+    def __del__(self) -> None:
+        for frame in self._frames:
+            frame.forget(self._run)
 
     @classmethod
     def _get_current_group(cls) -> GraphExecGroup | None:
-        return _groups.current
-
-
-class _Groups(threading.local):
-    current: GraphExecGroup | None = None
-
-
-_groups = _Groups()
+        return _get_graph_exec_group()
 
 
 class CheckpointFunction(Function):
@@ -261,7 +258,7 @@ class _Holder:
         self.values: dict = {}
 
 
-class _StopRecomputation(Exception):
+class _StopRecomputationError(Exception):
     """Everything is there: the rest of the function need not run."""
 
 
@@ -280,12 +277,12 @@ class _SaveInputs(Function):
 
 
 _READ_TWICE = (
-    "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please "
-    "open an issue with details on your use case."
+    "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open "
+    "an issue with details on your use case."
 )
 _OVERLAP = (
-    "once. Performing two backward calls that overlap (i.e. require the same saved activation in order to "
-    "compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context."
+    "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute "
+    "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
 )
 
 
@@ -323,33 +320,48 @@ class _Frame:
         return holder
 
     def unpack(self, holder):
+        try:
+            return self.value(holder)
+        except CheckpointError as error:
+            if not self.debug:
+                raise
+            raise self.explained(error) from error
+
+    def value(self, holder):
         group = GraphExecGroup._get_current_group()
-        run = group or _C.current_run()
+        run = group._run if group else _C.current_run()
+        if run:
+            return self.taken(holder, run, group)
+        run = object()  # somebody looks at one value outside of backward: the others are not kept for that
+        try:
+            return self.taken(holder, run, None)
+        finally:
+            self.forget(run)
+
+    def taken(self, holder, run, group):
         if run not in holder.values:
-            self.run_again(run)
+            self.run_again(run, group)
             if run not in holder.values:
                 raise CheckpointError(
                     "torch.utils.checkpoint: Unpack is being triggered for a tensor that was never "
                     "recomputed."
                 )
-        if not run:
-            return holder.values.pop(run)
         value, holder.values[run] = holder.values[run], None
         if value is None:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                + (_READ_TWICE if group is None else _OVERLAP)
+                "once. " + ("" if group is None else _OVERLAP) + _READ_TWICE
             )
         return value
 
-    def run_again(self, run) -> None:
+    def run_again(self, run, group) -> None:
         args = list(self.args)
         for place, tensor in zip(self.places, self.saved.saved_tensors, strict=True):
             args[place] = tensor
         count, self.again = 0, []
-        if isinstance(run, GraphExecGroup):
-            run._at_exit.append(self.forget)
-        elif run:
+        if group:
+            group._frames.add(self)
+        elif isinstance(run, int):
             _C.call_when_done(lambda: self.forget(run))
 
         def keep(tensor):
@@ -368,11 +380,11 @@ class _Frame:
                 if holder is not None:
                     holder.values[run] = value
             if self.early_stop and count == len(self.holders):
-                raise _StopRecomputation
+                raise _StopRecomputationError
             return value
 
         hooks = graph.saved_tensors_hooks(keep, lambda value: value)
-        stop = contextlib.suppress(_StopRecomputation)
+        stop = contextlib.suppress(_StopRecomputationError)
         with stop, self.random.again(), self.autocast(), self.contexts[1], hooks, enable_grad():
             self.function(*args, **self.kwargs)
         self.check_match(count)
@@ -408,13 +420,15 @@ class _Frame:
             )
 
     def error(self, text: str) -> CheckpointError:
-        """The error with this text, and with what was saved where if that was asked for."""
-        if not self.debug:
-            return CheckpointError(
-                f"{text}\n\nTo see which operations saved what, pass debug=True to checkpoint() or use "
-                "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
-            )
+        """The error with this text, and with how to learn more."""
+        more = (
+            "\n\nTo see which operations saved what, pass debug=True to checkpoint() or use "
+            "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
+        )
+        return CheckpointError(text if self.debug else text + more)
 
+    def explained(self, error: CheckpointError) -> CheckpointError:
+        """The error with what was saved where."""
         first, second = self.contexts
 
         def chapter(title):
@@ -435,7 +449,7 @@ class _Frame:
             " ERROR: Detected non-determinism while running activation checkpointing\n\n"
             " You are seeing this error because you passed `debug=True` to checkpoint and\n the second run "
             "saved other tensors than the first. Look above for the first operation\n in which the two "
-            f"lists differ, and for the lines it came from.\n\n{text}"
+            f"lists differ, and for the lines it came from.\n\n{error}"
         )
 
 
@@ -450,7 +464,7 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable = noop_context_fn,
-    determinism_check: str = _DEFAULT_DETERMINISM,
+    determinism_check: str = _DEFAULT_DETERMINISM_MODE,
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,

@@ -143,7 +143,8 @@ def cases(torch):
         except RuntimeError as error:
             lines = str(error).splitlines()
             at = lines.index("Operations executed during the original forward:")
-            return [line for line in lines[at : at + 10] if line]
+            plain = str(error.__cause__).splitlines()[:3]
+            return [line for line in lines[at : at + 10] if line], plain
 
     @case("what a selective checkpoint keeps, and until when")
     def _():
@@ -452,6 +453,96 @@ torch.nn.functional.l1_loss(x, y.detach())"""
         )
         checkpoint(lambda x: x.sin() * x.sin().cos(), x, context_fn=keep).sum().backward()
         return x.grad.inner
+
+    @case("what was kept is handed out once, views and lists too, and a write only where writes are allowed")
+    def _():
+        aten, seen = torch.ops.aten, []
+        for op, function in (
+            (aten.view.default, lambda x: x.view(-1).sin().exp()),
+            (aten.t.default, lambda x: (x @ x.t()).exp()),
+            (aten.split.Tensor, lambda x: x.split(2)[0].exp().sin()),
+            (aten.add_.Tensor, lambda x: x.cos().add_(1).exp()),
+            (aten.bernoulli_.float, lambda x: torch.dropout(x, 0.5, True).exp()),
+        ):
+            for allowed in (False, True):
+                keep = functools.partial(
+                    C.create_selective_checkpoint_contexts, [op], allow_cache_entry_mutation=allowed
+                )
+                x = torch.ones(4, 4, requires_grad=True)
+                loss = checkpoint(function, x, context_fn=keep).sum()
+                for _ in range(2):
+                    try:
+                        loss.backward(retain_graph=True)
+                        seen.append(tuple(x.grad.shape))
+                    except RuntimeError as error:
+                        seen.append(str(error))
+        return seen
+
+    @case("what is kept, and how classes derived from the modes are made")
+    def _():
+        kept = C._VersionWrapper(torch.ones(2))
+        first = C._CachingTorchDispatchMode(None, {}, ac_graph_id=3)
+        second = C._CachedTorchDispatchMode(None, {}, True)
+        modes = first.ac_graph_id, second.allow_cache_entry_mutation, second.ignore_compile_internals()
+        first, second = C.create_selective_checkpoint_contexts(lambda *a, **k: True)
+        x = torch.ones(2, requires_grad=True)
+        y = checkpoint(lambda x: x.view(2).sin().exp(), x, context_fn=lambda: (first, second))
+        storage = lambda: [type(storage_of[0]).__name__ for storage_of in first.storage.values()]
+        before = storage()
+        y.sum().backward()
+        consumed = [entry[0] is C._CONSUMED for entry in first.storage.values()]
+        return kept.version, kept.get_val(False), modes, before, consumed
+
+    @case("values read outside of backward run the function again each time")
+    def _():
+        runs = []
+        x = torch.ones(2, requires_grad=True)
+        y = checkpoint(lambda x: (runs.append(1), x.sin().exp().cos())[1], x)
+        seen = []
+        for read in (
+            lambda: y.grad_fn._saved_self,
+            lambda: y.grad_fn.next_functions[0][0]._saved_result,
+            lambda: y.grad_fn._saved_self,
+            lambda: y.sum().backward(retain_graph=True),
+            lambda: y.grad_fn._saved_self,
+        ):
+            read()
+            seen.append(len(runs))
+        return seen
+
+    @case("a group that is entered again is the same group")
+    def _():
+        runs = []
+        x = torch.ones(2, requires_grad=True)
+        a, b, c = checkpoint(lambda x: (runs.append(1), (x.sin(), x.cos(), x.exp()))[1], x)
+        group = C.GraphExecGroup()
+        with group:
+            a.sum().backward(retain_graph=True)
+            inside = torch._C._get_graph_exec_group() is group
+        with group:
+            b.sum().backward(retain_graph=True)
+        with C.GraphExecGroup():
+            c.sum().backward(retain_graph=True)
+        seen = len(runs), inside, torch._C._get_graph_exec_group(), x.grad
+        with C.GraphExecGroup():
+            a.sum().backward(retain_graph=True)
+            try:
+                a.sum().backward(retain_graph=True)
+            except C.CheckpointError as error:
+                return seen, str(error)
+
+    @case("the mode in which saved values are unpacked is that of the one who asks")
+    def _():
+        seen = []
+        x = torch.ones(2, requires_grad=True)
+        with hooks(lambda t: t, lambda t: (seen.append(torch.is_grad_enabled()), t)[1]):
+            y = (x * x).sum()
+        y.backward(retain_graph=True)
+        torch.autograd.grad(y, x, create_graph=True)
+        y.grad_fn.next_functions[0][0]._saved_self
+        with torch.no_grad():
+            y.grad_fn.next_functions[0][0]._saved_self
+        return seen
 
     @case("a copy of an inference leaf has its gradient")
     def _():

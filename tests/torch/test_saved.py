@@ -421,6 +421,25 @@ def cases(torch):
         del entering
         return tops, top(), left() is None
 
+    @case("hooks rest while a graph is traced, and none may be added where that is forbidden")
+    def _():
+        A, packed, seen = torch._C._autograd, [], []
+        with G.saved_tensors_hooks(lambda t: (packed.append(1), t)[1], lambda t: t):
+            L(2).sin()
+            seen.append((A._saved_tensors_hooks_set_tracing(True), len(packed)))
+            L(2).sin()
+            seen.append((len(packed), A._top_saved_tensors_default_hooks(False)))
+            seen.append(len(A._top_saved_tensors_default_hooks(True)))
+            seen.append(A._saved_tensors_hooks_set_tracing(False))
+            A._saved_tensors_hooks_disable("not now", fail_if_non_empty=False)
+            L(2).sin()
+            try:
+                A._push_saved_tensors_default_hooks(id, id)
+            except RuntimeError as error:
+                seen.append(str(error).splitlines()[0])
+            A._saved_tensors_hooks_enable()
+        return seen, len(packed)
+
     return found
 
 
