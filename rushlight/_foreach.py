@@ -193,6 +193,8 @@ def _written(operation: str, tensors: Any, others: list, extra: dict) -> Any:
             _C.in_place(getattr(_C.ops, operation), tensor, other)
         else:
             getattr(tensor, method)(other, **extra)
+        if tensor._is_view():  # its node is that of the view
+            return
         if operation in _OF_NUMBERS and not isinstance(other, Tensor) and _C.next_sequence() != since:
             kept = {"other": other} if operation in ("mul", "div") else {}
             _C.name_node(tensor, f"{operation.capitalize()}Backward1", since, kept)

@@ -109,13 +109,13 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     """Whether to warn of gradients from another stream. There are no streams, so nothing to warn of."""
     if not isinstance(enabled, bool):
-        raise TypeError(f"enabled must be bool, not {class_name(enabled)}")
+        raise RuntimeError(f"enabled must be a bool, but got {class_name(enabled)}")
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
     """What to do about stale streams while a CUDA graph is captured. Without CUDA graphs there are none."""
     if not isinstance(enabled, bool):
-        raise TypeError(f"enabled must be bool, not {class_name(enabled)}")
+        raise RuntimeError(f"enabled must be a bool, but got {class_name(enabled)}")
 
 
 def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:

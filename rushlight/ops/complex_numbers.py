@@ -45,9 +45,13 @@ def conj_physical_(self):
     """In-place version of conj_physical."""
     if self.is_complex():
         return _C.in_place(ops.conj, self)
-    # Nothing to do, but torch records it all the same.
-    recorded = self.requires_grad and _C.is_grad_enabled()
-    return _C.name_node(_C.in_place(ops.mul, self, 1), "ConjPhysicalBackward1") if recorded else self
+    # Nothing to do, but torch counts and records it all the same.
+    if not (self.requires_grad and _C.is_grad_enabled()):
+        _C.check_inplace(self)
+        _C.note_write(self)
+        return self
+    _C.in_place(ops.mul, self, 1)
+    return self if self._is_view() else _C.name_node(self, "ConjPhysicalBackward1")
 
 
 @public

@@ -111,6 +111,35 @@ def cases(torch):
         found.append(torch._foreach_addcmul([y], [y], [y], 0.5)[0].grad_fn.name())
         return found
 
+    @case("a view that is written stays one, also where nobody holds its base")
+    def _():
+        found = []
+        for write in (
+            lambda v: torch._foreach_add_([v], 2.0),
+            lambda v: torch._foreach_mul_([v], 2.0),
+            lambda v: torch._foreach_div_([v], 2),
+            lambda v: v.conj_physical_(),
+        ):
+            for view in (
+                lambda x: (x * 1)[1:],
+                lambda x: (x * 1).view(2, 2)[1],
+                lambda x: torch.zeros(4)[1:],
+            ):
+                x = R(4)
+                v = view(x)
+                write(v)
+                found.append((v._is_view(), v._version, v.grad_fn and v.grad_fn.name()))
+                write(v)
+                if v.requires_grad:
+                    found.append(torch.autograd.grad(v._base.sum(), x))
+        return found
+
+    @case("switches that are no bool")
+    def _():
+        graph = torch.autograd.graph
+        switches = graph.set_warn_on_accumulate_grad_stream_mismatch, graph.set_override_stale_capture_stream
+        return [err(switch, value) for switch in switches for value in (1, None, "on")]
+
     @case("the derivative of a new memory")
     def _():
         x = R(2)
