@@ -294,6 +294,12 @@ def _mse_loss(x, target, reduction):
     return "mse_loss.default", (x, target) if number == 1 else (x, target, number), {}
 
 
+def _smooth_l1_loss(x, target, reduction, beta):
+    number = ("none", "mean", "sum").index(reduction)
+    args = (x, target, number, beta)
+    return "smooth_l1_loss.default", args if beta != 1 else args[:3] if number != 1 else args[:2], {}
+
+
 def _as_strided(x, size, stride, offset, layout, start):
     args = (x, list(size), list(stride), offset)
     return "as_strided.default", args[:-1] if offset == start else args, {}
@@ -389,7 +395,7 @@ SHOWN: dict[str, Callable] = {
     "polygamma": lambda x, s: ("polygamma.default", (s, x), {}),
     "round_decimals": lambda x, s, t: ("round.decimals", (x,), {"decimals": t}),
     "linalg_eig": lambda A, vectors, caller: ("linalg_eig.default", (A,), {}),
-    "mse_loss": _mse_loss, "elu": _elu, "elu_written": _elu,
+    "mse_loss": _mse_loss, "smooth_l1_loss": _smooth_l1_loss, "elu": _elu, "elu_written": _elu,
     "elu_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, False, b), {}),
     "elu_written_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, True, b), {}),
     "leaky_relu_backward": lambda a, b, s: (

@@ -1,5 +1,10 @@
 #include "errors.h"
 
+#include "../python/lazy_views.h"
+#include "../python/primitive.h"
+#include "dispatching.h"
+#include "rules.h"
+
 namespace rl {
 
 namespace {
@@ -50,6 +55,26 @@ void warn(const std::string& text) {
 void warn_once(const std::string& text, const char* about) {
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
   checked(PyObject_CallMethod(module.get(), "warn_once", "sOz", text.c_str(), PyExc_UserWarning, about));
+}
+
+void check_for_nan(Node* node, size_t nr, Tensor* result) {
+  Ref<PyObject> held;  // of a sparse tensor: its values
+  if (is_any_sparse(result)) {
+    held = checked(PyObject_CallMethod(result->object(), "memory", nullptr));
+    if (!is_plain_tensor(held.get())) return;
+    result = as_tensor(held.get());
+  }
+  if (!is_differentiable(result->dtype) || result->is_meta()) return;
+  bool parts = is_complex(result->dtype);
+  TensorRef wide = contiguous(cast(resolved(result).get(), parts ? DType::c128 : DType::f64).get());
+  auto* values = reinterpret_cast<const double*>(wide->data());
+  for (int64_t k = 0; k < wide->numel << parts; k++) {
+    if (values[k] == values[k]) continue;
+    fail_at(
+        PyExc_RuntimeError,
+        "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(nr) + "th output.",
+        {{"The forward operation ran", node->source}}, "");
+  }
 }
 
 }  // namespace rl

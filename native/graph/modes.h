@@ -11,6 +11,7 @@ struct Modes {
   bool function_mode = false;  // a TorchFunctionMode is asked before anything else
   bool unrecorded = false;     // inside the rules of a backward that records nothing
   bool forward = false;        // inside a dual level: operations carry tangents along
+  bool derives = false;        // inside the rules of a backward that is recorded
   bool batching = false;       // inside a loop over the examples of a batch (python/batching.cpp)
 };
 
@@ -45,6 +46,16 @@ class KeptModes {
 
  private:
   Modes before;
+};
+
+class Derives {
+ public:
+  explicit Derives(bool on) : before(modes.derives) { modes.derives = on; }
+  ~Derives() { modes.derives = before; }
+  Derives(const Derives&) = delete;
+
+ private:
+  bool before;
 };
 
 class Unrecorded {

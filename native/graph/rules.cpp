@@ -430,6 +430,7 @@ Ref<PyObject> unpack_once(Node* node, PyObject* packed, int out) {
   }
   // What a hook computes (a checkpoint's function, say) is no part of this derivative.
   struct Outside {
+    Derives no{false};
     Unpacked* before = std::exchange(Unpacked::now, nullptr);
     ~Outside() { Unpacked::now = before; }
   };
@@ -480,10 +481,21 @@ void check_all_kept(Node* node) {
   }
 }
 
+// Whether a number stands where torch has a tensor: its derivative computes with that, not with a number.
+bool by_number(const Node* node) {
+  for (int i = 0, at = 0; node->want_args >> i && i < node->op->input_count; i++) {
+    if (!(node->want_args >> i & 1)) continue;
+    PyObject* value = node->saved[at++].object;
+    if (value && (PyFloat_Check(value) || PyLong_Check(value) || PyComplex_Check(value))) return true;
+  }
+  return false;
+}
+
 void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                      const std::vector<bool>* wanted) {
   Primitive& op = *node->op;
   Unpacked once(node);
+  Derives derives(modes.grad && !by_number(node));
   if (node->extra && node->extra->kept) check_all_kept(node);
   if (op.reads_all) unpack_all(node);
   bool seen = dispatching_now && is_seen(node, grads);
@@ -777,26 +789,6 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
     grad = TensorRef(as_tensor(call(to_device, args)));
   }
   return grad;
-}
-
-void check_for_nan(Node* node, size_t nr, Tensor* result) {
-  Ref<PyObject> held;  // of a sparse tensor: its values
-  if (is_any_sparse(result)) {
-    held = checked(PyObject_CallMethod(result->object(), "memory", nullptr));
-    if (!is_plain_tensor(held.get())) return;
-    result = as_tensor(held.get());
-  }
-  if (!is_differentiable(result->dtype) || result->is_meta()) return;
-  bool parts = is_complex(result->dtype);
-  TensorRef wide = contiguous(cast(resolved(result).get(), parts ? DType::c128 : DType::f64).get());
-  auto* values = reinterpret_cast<const double*>(wide->data());
-  for (int64_t k = 0; k < wide->numel << parts; k++) {
-    if (values[k] == values[k]) continue;
-    fail_at(
-        PyExc_RuntimeError,
-        "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(nr) + "th output.",
-        {{"The forward operation ran", node->source}}, "");
-  }
 }
 
 }  // namespace rl

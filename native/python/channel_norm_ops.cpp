@@ -7,6 +7,7 @@
 #include "../graph/custom.h"
 #include "../kernels/workspace.h"
 #include "norm_ops.h"
+#include "window.h"
 
 namespace rl {
 namespace {
@@ -145,13 +146,30 @@ TensorRef empty_statistics(const Tensor* x, int64_t n) {
   return new_tensor(sizes, norm_type(x->dtype), x->device());
 }
 
-// Dense layouts are kept, as torch does for channels_last; anything else becomes contiguous.
+// Laid out as what is read; `settled` lays it out for the user.
 TensorRef result_of(const Channels& c) {
   return new_strided(c.x->sizes(), c.x->strides(), c.x->dtype, c.x->device());
 }
 
-PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, const Numbers& mean,
-                             const Numbers& var, double eps, bool training) {
+// As torch lays out a result: channels_last if x lies so, else contiguous.
+TensorRef settled(const Tensor* x, TensorRef result) {
+  int64_t strides[MAX_DIMS];
+  if (is_channels_last(x)) channels_last_strides(x->sizes(), strides);
+  else contiguous_strides(x->sizes(), strides);
+  bool same = true;  // but for dimensions of size 1
+  for (int d = 0; d < x->ndim; d++) same &= x->size(d) == 1 || result->stride(d) == strides[d];
+  Sizes layout(strides, size_t(x->ndim));
+  if (same || !x->numel) {
+    set_geometry(result.get(), x->sizes(), layout);
+    return result;
+  }
+  TensorRef moved = new_strided(x->sizes(), layout, result->dtype, result->device());
+  copy_into(moved.get(), result.get());
+  return moved;
+}
+
+PyObject* normalise_channels(const Channels& c, const Tensor* given, Tensor* weight, Tensor* bias,
+                             const Numbers& mean, const Numbers& var, double eps, bool training) {
   DType dtype = c.x->dtype;
   Numbers scale = numbers_of(weight, dtype, c.C, 1), shift = numbers_of(bias, dtype, c.C, 0),
           rstd(size_t(c.C)), centre = mean;
@@ -168,6 +186,7 @@ PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, co
     MaybeNoGil released(c.x->numel);
     apply_channels(c, out.get(), c.x->data(), centre, scale, shift);
   }
+  out = settled(given, std::move(out));
   DType type = norm_type(dtype);
   if (!training) {
     TensorRef none = empty_statistics(c.x.get(), 0), nothing = empty_statistics(c.x.get(), 0);
@@ -200,7 +219,7 @@ PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tens
     channel_moments(c, mean, var);
     for (double& v : var) v /= double(c.elements());
   }
-  return normalise_channels(c, weight, bias, mean, var, eps, true);
+  return normalise_channels(c, x, weight, bias, mean, var, eps, true);
 }
 
 // batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd. The last two are those
@@ -222,7 +241,7 @@ PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tenso
     return tuple_of({out.get(), mean.get(), rstd.get()});
   }
   Channels c(x);
-  return normalise_channels(c, weight, bias, numbers_of(mean, x->dtype, c.C, 0),
+  return normalise_channels(c, x, weight, bias, numbers_of(mean, x->dtype, c.C, 0),
                             numbers_of(var, x->dtype, c.C, 1), eps, false);
 }
 
@@ -293,6 +312,7 @@ PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, T
     // The input takes no part then, be it infinite.
     if (!training) apply_channels(c, dx.get(), up->data(), Numbers(size_t(c.C)), a, shift);
   }
+  if (x->ndim < 4) dx = settled(x, std::move(dx));
   TensorRef dw = tensor_of(product, type, x->device()), db = tensor_of(sum, type, x->device());
   return tuple_of({dx.get(), dw.get(), db.get()});
 }

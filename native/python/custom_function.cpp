@@ -121,7 +121,9 @@ TensorRef view_of_input(const Call& call, Tensor* t) {
     Ref<PyObject> view = checked(PyObject_CallMethod(t->object(), "view_as", "O", t->object()));
     if (is_tensor(view.get()) && view.get() != t->object()) return TensorRef(as_tensor(view.release()));
   }
-  return new_view(t, t->sizes(), t->strides(), t->offset);
+  int64_t strides[MAX_DIMS];  // as view_as lays them out, which differs in dimensions of size 1
+  bool laid = view_strides(t, t->sizes(), strides);
+  return new_view(t, t->sizes(), laid ? Sizes(strides, size_t(t->ndim)) : t->strides(), t->offset);
 }
 
 // What the caller gets for output `nr`; gives it its history.

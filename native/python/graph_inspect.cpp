@@ -448,6 +448,7 @@ bool outer_edges(const Node* node, std::vector<Edge>& found) {
     } else if (all) found.push_back({nullptr, 0});
   }
   if (!all) found.insert(found.end(), rest.begin(), rest.end());
+  if (found.empty()) found.push_back({nullptr, 0});  // of what has no history, a view made without one
   return true;
 }
 
@@ -550,11 +551,30 @@ void hide_inner_view(PyObject* result) {
   if (t->base() && Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
 }
 
+void name_number_form(Node* node, PyObject* const* args) {
+  static const std::map<const Primitive*, Primitive*> forms = [] {
+    std::map<const Primitive*, Primitive*> found;
+    for (auto [name, node_name] : {std::pair{"add", "AddBackward1"},
+                                   {"sub", "SubBackward1"},
+                                   {"mul", "MulBackward1"},
+                                   {"div", "DivBackward1"},
+                                   {"rsub_number", "SubBackward0"}}) {
+      Primitive& op = primitive(name);
+      found[&op] = renamed(&op, node_name);
+    }
+    return found;
+  }();
+  auto found = forms.find(node->op);
+  if (found == forms.end()) return;
+  if (!is_tensor(args[1]) || (!is_tensor(args[0]) && node->op->name != "div")) node->op = found->second;
+}
+
 void name_variant(Node* node, PyObject* const* args, bool in_place) {
   auto found = variants.find(node->op);
   if (found == variants.end()) return;
   const Variants& names = found->second;
-  bool by_tensor = node->op->args.size() > 1 && is_tensor(args[1]);
+  int last = node->op->input_count - 1;
+  bool by_tensor = last > 0 && is_tensor(args[last]);
   const std::string* name = nullptr;
   if (in_place)
     name = by_tensor && !names.in_place_by_tensor.empty() ? &names.in_place_by_tensor : &names.in_place;

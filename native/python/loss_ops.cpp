@@ -8,20 +8,18 @@
 namespace rl {
 namespace {
 
-// mse_loss(x, target; reduction): (x - target)^2, reduced to its mean or sum, or as it is. x and target are
-// floating; they may broadcast.
-PyObject* mse_loss_forward(const Primitive&, PyObject* const* args, Tensor*) {
+Ref<PyObject> difference_of(PyObject* const* args) {
   static Primitive& subtract = primitive("sub");
-  static Primitive& multiply = primitive("mul");
-  const char* reduction = PyUnicode_Check(args[2]) ? PyUnicode_AsUTF8(args[2]) : nullptr;
-  if (!reduction) failf(PyExc_TypeError, "mse_loss(): reduction must be a str");
-  Ref<PyObject> difference = checked(subtract.forward(subtract, args, nullptr));
-  PyObject* both[] = {difference.get(), difference.get()};
-  // Nobody else has seen the difference: square it where it is.
-  Ref<PyObject> squared = checked(multiply.forward(multiply, both, as_tensor(difference.get())));
-  std::string_view kind = reduction;
-  if (kind == "none") return squared.release();
-  Tensor* t = as_tensor(squared.get());
+  return checked(subtract.forward(subtract, args, nullptr));
+}
+
+// Losses of elements, reduced to their mean or sum, or as they are.
+PyObject* reduced(const Primitive& op, Ref<PyObject> losses, PyObject* reduction) {
+  const char* text = PyUnicode_Check(reduction) ? PyUnicode_AsUTF8(reduction) : nullptr;
+  if (!text) failf(PyExc_TypeError, "%s(): reduction must be a str", op.name.c_str());
+  std::string_view kind = text;
+  if (kind == "none") return losses.release();
+  Tensor* t = as_tensor(losses.get());
   TensorRef result = new_tensor({}, t->dtype, t->device());
   if (t->is_meta()) return result.release_object();
   int64_t ones[MAX_DIMS], zeros[MAX_DIMS];
@@ -34,7 +32,29 @@ PyObject* mse_loss_forward(const Primitive&, PyObject* const* args, Tensor*) {
   return result.release_object();
 }
 
-ModuleInit init([](PyObject*) { define("mse_loss(x, target; reduction)", mse_loss_forward); });
+// mse_loss(x, target; reduction): (x - target)^2, reduced. x and target are floating; they may broadcast.
+PyObject* mse_loss_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  static Primitive& multiply = primitive("mul");
+  Ref<PyObject> difference = difference_of(args);
+  PyObject* both[] = {difference.get(), difference.get()};
+  // Nobody else has seen the difference: square it where it is.
+  Ref<PyObject> squared = checked(multiply.forward(multiply, both, as_tensor(difference.get())));
+  return reduced(op, std::move(squared), args[2]);
+}
+
+// smooth_l1_loss(x, target; reduction, beta): of x and target of one floating dtype and size.
+PyObject* smooth_l1_loss_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  static Primitive& smooth = primitive("smooth_absolute");
+  Ref<PyObject> difference = difference_of(args);
+  PyObject* given[] = {difference.get(), args[3]};
+  Ref<PyObject> losses = checked(smooth.forward(smooth, given, as_tensor(difference.get())));
+  return reduced(op, std::move(losses), args[2]);
+}
+
+ModuleInit init([](PyObject*) {
+  define("mse_loss(x, target; reduction)", mse_loss_forward);
+  define("smooth_l1_loss(x, target; reduction, beta)", smooth_l1_loss_forward);
+});
 
 }  // namespace
 }  // namespace rl

@@ -15,6 +15,7 @@
 #include "../tensor/iterate.h"
 #include "devices.h"
 #include "forwards.h"
+#include "tensor_type.h"
 
 namespace rl {
 
@@ -230,7 +231,7 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 // memory, unless `small` requires grad; a matrix in front of `large` is never folded.
 bool torch_folds(const Tensor* large, const Tensor* small, bool transposed) {
   if (small->ndim > 2) return false;
-  if (small->requires_grad()) return true;
+  if (shows_requires_grad(small)) return true;
   if (transposed && small->ndim == 2) return false;
   if (large->numel == 0) return true;
   int last = large->ndim - 1;
@@ -668,7 +669,7 @@ bool by_columns(const Tensor* b) {
 // Whether torch multiplies the columns of b by the matrix a, which requires grad, and lays the result out in
 // rows by a copy: its node is that of the copy.
 bool turns_result(const Tensor* a, const Tensor* b) {
-  if (a->ndim < 2 || b->ndim < 3 || !a->requires_grad()) return false;
+  if (a->ndim < 2 || b->ndim < 3 || !shows_requires_grad(a)) return false;
   return a->ndim == 2 || (a->ndim == 3 && b->ndim == 3 && a->size(0) == 1 && b->size(0) != 1);
 }
 

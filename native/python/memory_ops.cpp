@@ -163,14 +163,16 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// resize(tensor, size): new sizes in place, contiguous; the storage grows if it must.
+// resize(tensor, size, output=False): new sizes in place, contiguous; the storage grows if it must. An output
+// may require grad: that nothing is recorded has been seen to.
 PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
+    if (n != 2 && n != 3) fail(PyExc_TypeError, "resize(tensor, size, output) expected");
     wait_for_kernels();
     Tensor* t = input(args[0]);
+    bool output = n == 3 && args[2] == Py_True;
     bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
-    if ((t->requires_grad() || base) && !modes.inference)
+    if ((t->requires_grad() || base) && !modes.inference && !(output && !modes.grad))
       fail_with_tensor(PyExc_RuntimeError, "cannot resize variables that require grad", t,
                        "Compute a tensor of the other size instead.");
     if (modes.forward && !modes.inference && tangent_of(t))

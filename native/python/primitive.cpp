@@ -452,11 +452,17 @@ Ref<PyObject> compute_lazy(const Primitive& op, PyObject* const* args, Tensor* o
   }
 }
 
+// A conversion that ends all gradients asks for no history, not even for one that is refused.
+bool to_integers(const Primitive& op, PyObject* const* args) {
+  static const Primitive& to = primitive("to_dtype");
+  return &op == &to && is_dtype(args[1]) && !is_differentiable(dtype_from(args[1]));
+}
+
 // Where not all inputs are ordinary tensors: brings views up to date, and says which inputs need a gradient.
 Ref<PyObject> compute_any(const Primitive& op, PyObject* const* args, uint16_t& needs) {
   uint16_t flags = 0;
   needs = inputs_needing_grad(op, args, flags);
-  if (modes.grad && !op.no_derivative) {
+  if (modes.grad && !op.no_derivative && !to_integers(op, args)) {
     bool any_view = false;
     for (int i = 0; i < op.input_count; i++) {
       any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
@@ -648,12 +654,14 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
     bool keeps = op.options & Primitive::CONVERTS || replays_views || (extra && extra->steps);
     if (keeps && is_tensor(result.get())) keep_steps(op, args, as_tensor(result.get()));
   }
-  bool records = needs && recording() && !op.no_derivative;
+  bool records = needs && recording() && !op.no_derivative && (plain || !to_integers(op, args));
   if (records && !node &&
       !((!plain || as_tensor(args[0])->flags & Tensor::INFERENCE) && is_outside(op, args)))
     node = record_inputs(op, args, needs, false);
   if (node) {
     if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, false);
+    if (modes.derives) [[unlikely]]
+      name_number_form(node.get(), args);
     describe_outputs(node.get(), result.get());
     if (node->want_outs) save_outputs(node.get(), result.get(), true);
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });

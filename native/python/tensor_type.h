@@ -7,7 +7,9 @@
 namespace rl {
 
 void set_requires_grad(Tensor* t, bool on);  // with torch's checks
-bool shows_requires_grad(const Tensor* t);   // also of a view whose base was given a history
+// Strides that show t's elements with `sizes` without moving them; false if there are none.
+bool view_strides(const Tensor* t, Sizes sizes, int64_t* strides);
+bool shows_requires_grad(const Tensor* t);  // also of a view whose base was given a history
 // A tensor of a Python subclass on t's storage, without history.
 TensorRef as_subclass(Tensor* t, PyTypeObject* type);
 // A tensor that nobody has seen yet, with its history and base, as one of a class.

@@ -24,7 +24,8 @@ Tensor* input(PyObject* const* args, int i = 0) {
   return as_tensor(args[i]);
 }
 
-// Strides that show t's elements with `sizes` without moving them; false if there are none.
+}  // namespace
+
 bool view_strides(const Tensor* t, Sizes sizes, int64_t* strides) {
   if (t->numel == 0) {
     contiguous_strides(sizes, strides);
@@ -57,6 +58,8 @@ bool view_strides(const Tensor* t, Sizes sizes, int64_t* strides) {
   }
   return view_d == -1;
 }
+
+namespace {
 
 // Fills in one -1 and checks the number of elements.
 void infer_sizes(Shape& shape, const Tensor* t) {

@@ -153,7 +153,9 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                 raise RuntimeError(
                     f"invalid gradient at index {index} - expected device {device} but got {gradient.device}"
                 )
-            if isinstance(root, Tensor) and root.is_leaf:  # its gradient may have another dtype, or any
+            # The gradient of a leaf may have another dtype, or any. Whether a view is one is not asked: that
+            # would bring its history up to date.
+            if isinstance(root, Tensor) and (dtype != gradient.dtype or not root._is_view()) and root.is_leaf:
                 differs = gradient.is_floating_point() or gradient.is_complex()
                 dtype = root.grad_dtype or (gradient.dtype if differs else dtype)
             made.append(gradient if gradient.dtype == dtype else gradient.to(dtype))
@@ -162,14 +164,12 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                 made.append(None)
                 continue
             if shape.numel() != 1:
-                try:
-                    node = _node_of(root)
-                except RuntimeError:  # a view whose history is lost, which is not what is asked here
-                    node = None
+                # The history of a view is not asked for: it may be stale, and remains so.
+                place = _C.place_of(root) if isinstance(root, Tensor) else root.node._source
                 raise RuntimeError(
                     with_places(
                         "grad can be implicitly created only for scalar outputs",
-                        [(f"A tensor of shape {list(shape)} was computed", node and node._source)],
+                        [(f"A tensor of shape {list(shape)} was computed", place)],
                         "Reduce it first, y.sum().backward(), or say how its elements weigh: "
                         "y.backward(weights).",
                     )
@@ -203,7 +203,13 @@ def _flag(value: Any) -> bool:
 def _check_roots(roots: tuple) -> None:
     for index, root in enumerate(roots):
         if isinstance(root, Tensor) and not root.requires_grad:
-            raise RuntimeError(explain_no_graph(index, root))
+            index = next((k for k, each in enumerate(roots[:index]) if _leads_nowhere(each)), index)
+            raise RuntimeError(explain_no_graph(index, roots[index]))
+
+
+def _leads_nowhere(root: Any) -> bool:
+    """Whether it is a view made without recording: that requires grad with its base, and has no history."""
+    return isinstance(root, Tensor) and root._is_view() and root.grad_fn is None
 
 
 def backward(

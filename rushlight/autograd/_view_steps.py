@@ -38,6 +38,8 @@ class _Recorder(TorchDispatchMode):
         if not before and of._is_view():  # made when nobody looked
             before = (_place(of),)
         for number, view in enumerate(made if several else (made,)):
+            if not view._is_view():  # fresh memory under another name
+                continue
             step = (func, args[1:], kwargs or {}, number if several else None)
             _steps[view] = (*before, step if self.every else _place(view))
         return made

@@ -19,6 +19,8 @@ VARIANTS = {
     "fmod": ("FmodBackward1", "", "", ""),
     "remainder": ("RemainderBackward1", "torch::autograd::NotImplemented", "", ""),
     "fill": ("FillBackward1", "", "FillBackward2", "FillBackward3"),
+    "index_fill": ("IndexFillBackward1", "", "", ""),
+    "masked_fill": ("MaskedFillBackward1", "", "", ""),
     "polygamma": ("", "", "PolygammaBackward1", ""),
     "conj": ("", "", "ConjPhysicalBackward1", ""),
     "threshold": ("", "", "ThresholdBackward1", ""),
@@ -50,16 +52,6 @@ def _bound(name: str, which: str) -> Any:
         if not isinstance(bound, _C.Tensor):
             return f"{name}Backward0"
         return f"{name}Backward1", _kept(self=input, **{which: bound}), (input, bound)
-
-    return choose
-
-
-def _by_value(name: str, at: int) -> Any:
-    """The name by whether the value that is put in is a tensor."""
-
-    def choose(*args, value=None, **kwargs):
-        value = args[at] if len(args) > at else value
-        return name + ("Backward1" if isinstance(value, _C.Tensor) else "Backward0")
 
     return choose
 
@@ -188,6 +180,8 @@ def _rrelu_(input, *args, **kwargs):
 
 def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     if beta == 0 or input.size() != target.size():  # two shapes are brought to one first
+        return None
+    if input.dtype == target.dtype and input.is_floating_point():  # one primitive
         return None
     kept = _kept(self=input, target=target, reduction=reduction, beta=float(beta))
     return "SmoothL1LossBackward0", kept, (input, target)
@@ -410,8 +404,6 @@ COMPOSED: dict[str, Any] = {
         "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,
     ),
-    "index_fill": _by_value("IndexFill", 3),
-    "index_fill_": _by_value("IndexFill", 3),
     "gru_cell": "=AddBackward0",
     "lstm_cell": "=MulBackward0",
     "kron": "=UnsafeViewBackward0",
@@ -420,8 +412,6 @@ COMPOSED: dict[str, Any] = {
     "logit_": _logit_,
     "logsumexp": _logsumexp,
     "lu_unpack": _lu_unpack,
-    "masked_fill": _by_value("MaskedFill", 2),
-    "masked_fill_": _by_value("MaskedFill", 2),
     "max_unpool3d": "MaxUnpool3DBackward0",
     "multi_margin_loss": saving(
         "MultiMarginLossBackward0", "self target p margin weight size_average reduce reduction",

@@ -194,7 +194,9 @@ def check_recorded(out: Tensor, result: Tensor, writer: str = "") -> None:
 def fit(out: Tensor, result: Tensor) -> None:
     """Resizes `out` to hold `result`, with its dimensions in the order in which they lie in memory."""
     with uncounted(out):  # it is written once, by what comes after
-        out.resize_(result.shape)
+        if _C.is_sparse(out):
+            out.resize_(result.shape)  # which is refused
+        _C.resize(out, result.shape, True)
         if out.stride() != result.stride() and out.numel():
             reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
             if reach == out.numel():

@@ -8,6 +8,8 @@ from rushlight import _C
 from rushlight.ops._again import one_node, while_hooked
 from rushlight.ops._rules import derivative, unmoved
 
+ops = _C.ops
+
 
 def _mse_gradient(g, x, target, reduction):
     """2 (x - target), over the number of elements for a mean."""
@@ -20,26 +22,40 @@ def _mse_gradient(g, x, target, reduction):
     return difference * (g * factor)
 
 
-def _as_one_node(name, rule):
-    """A rule of losses as torch has it: what is recorded of its gradient is one node, of that name."""
-
-    def gradient(g, x, target, reduction):
-        if not _C.is_grad_enabled():
-            return rule(g, x, target, reduction)
-        since, made = _C.next_sequence(), rule(g, x, target, reduction)
-        kept = {"grad_output": _C.keep(g), "self": _C.keep(x), "target": _C.keep(target)}
-        return _C.name_node(made, name, since, kept, (g, x, target))
-
-    return gradient
+def _smooth_l1_gradient(g, x, target, reduction, beta):
+    difference = x - target
+    if reduction == "mean":
+        g = g * (1 / difference.numel() if difference.numel() else math.nan)
+    return ops.smooth_absolute_backward(g, difference, beta)
 
 
+def _one_node(name, rule, g, x, target, *given):
+    """The rule of a loss as torch has it: what is recorded of its gradient is one node, of that name."""
+    since, made = _C.next_sequence(), rule(g, x, target, *given)
+    kept = {"grad_output": _C.keep(g), "self": _C.keep(x), "target": _C.keep(target)}
+    return _C.name_node(made, name, since, kept, (g, x, target))
+
+
+def _mse_rule(g, x, target, reduction):
+    if not _C.is_grad_enabled():
+        return _mse_gradient(g, x, target, reduction)
+    return _one_node("MseLossBackwardBackward0", _mse_gradient, g, x, target, reduction)
+
+
+def _smooth_l1_rule(g, x, target, reduction, beta):
+    if not _C.is_grad_enabled():
+        return _smooth_l1_gradient(g, x, target, reduction, beta)
+    return _one_node("SmoothL1LossBackwardBackward0", _smooth_l1_gradient, g, x, target, reduction, beta)
+
+
+# For the target the two change places.
+derivative("mse_loss", x=_mse_rule, target=lambda g, x, target, reduction: _mse_rule(g, target, x, reduction))
 derivative(
-    "mse_loss",
-    x=_as_one_node("MseLossBackwardBackward0", _mse_gradient),
-    target=_as_one_node("MseLossBackwardBackward0", lambda *given: -_mse_gradient(*given)),
+    "smooth_l1_loss",
+    x=_smooth_l1_rule,
+    target=lambda g, x, target, reduction, beta: _smooth_l1_rule(g, target, x, reduction, beta),
 )
 
-ops = _C.ops
 derivative(
     "nll_loss",
     x=lambda g, x, target, weight, reduction, ignore_index: unmoved(
@@ -117,3 +133,4 @@ _counted_2d = _counting(ops.nll_loss2d, "NllLoss2DBackward0")
 while_hooked("nll_loss2d")(_as_images)
 
 mse_loss = _C.ops.mse_loss
+smooth_l1_loss = _C.ops.smooth_l1_loss

@@ -25,10 +25,13 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     from weakref import getweakrefs
 
     from rushlight import _C
+    from rushlight.autograd._view_steps import is_tracked
 
     for name, tensor in {"t1": t1, "t2": t2}.items():
-        # Retaining a gradient is a weak reference here; torch looks for its own last.
-        if len(getweakrefs(tensor)) > getattr(tensor, "retains_grad", False):
+        # Retaining a gradient and knowing how a view was made are weak references here; torch looks for its
+        # own last.
+        own = getattr(tensor, "retains_grad", False) + is_tracked(tensor)
+        if len(getweakrefs(tensor)) > own:
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if set(_slotnames(type(t1))) != set(_slotnames(type(t2))):
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")

@@ -190,6 +190,149 @@ def cases(torch):
             view = (R(2, 2) * 1)[0]
         return err(lambda: view.masked_scatter_(torch.ones(2, 2, dtype=torch.bool), R(2)))
 
+    @case("an output that requires grad is resized where nothing is recorded")
+    def _():
+        x, y, z = R(2, 2), R(3), R(2)
+        with torch.no_grad():
+            view = x[:1]
+            torch.sin(torch.ones(8), out=y)
+            torch.cat([torch.ones(2), torch.zeros(2)], out=z)
+            torch.mm(torch.ones(1, 2), torch.ones(2, 3), out=view)
+        refused = err(lambda: torch.sin(torch.ones(5), out=y)), err(lambda: y.resize_(3))
+        return y, y.is_leaf, y._version, z, z._version, view.detach(), view._version, refused
+
+    @case("sums and products by a number in the gradients that are recorded")
+    def _():
+        told = []
+        for function in ("sqrt", "log10", "log1p", "atan", "exp2", "norm", "expm1"):
+            x = R(2, 2)
+            (grad,) = torch.autograd.grad(getattr(x, function)().sum(), x, create_graph=True)
+            told.append(chain(grad, 3))
+        x = R(2)
+        (grad,) = torch.autograd.grad((2**x).sum(), x, create_graph=True)
+        hooked = R(2)
+        hooked.register_hook(lambda g: 3 * g)  # a user's products keep their names
+        (other,) = torch.autograd.grad((hooked * hooked).sum(), hooked, create_graph=True)
+        return told, chain(grad, 3), chain(other, 1)
+
+    @case("the layout of a batch norm")
+    def _():
+        told = []
+        memory = torch.arange(64.0).requires_grad_()
+        for size, strides in (
+            ((2, 1), (1, 2)),
+            ((1, 2, 2), (2, 1, 2)),
+            ((2, 3, 2), (6, 1, 3)),
+            ((2, 1, 2), (2, 4, 1)),
+            ((2, 2, 2, 2), (16, 2, 8, 4)),
+            ((2, 1, 2, 2), (4, 8, 2, 1)),
+            ((2, 3, 2, 2), (12, 1, 6, 3)),
+        ):
+            x = memory.as_strided(size, strides)
+            out = functional.batch_norm(x, None, None, training=True)
+            told += [out, out.stride()]
+            if len(size) < 4:
+                (grad,) = torch.autograd.grad((out * out * x).sum(), x)
+                told += [grad, grad.stride()]
+        return told
+
+    @case("a tensor without a gradient that fills a part")
+    def _():
+        told = []
+        mask, index = torch.tensor([True, False]), torch.tensor([1])
+        value = torch.tensor(2.0)
+        for fill in (
+            lambda t: t.masked_fill_(mask, value),
+            lambda t: t.masked_fill_(mask, 2.0),
+            lambda t: t.index_fill_(0, index, value),
+            lambda t: t.index_fill_(0, index, 2.0),
+            lambda t: t.fill_(value),
+            lambda t: t.fill_(2.0),
+        ):
+            whole, part = R(2, 2).tanh(), R(2, 2).tanh()
+            fill(whole[0])
+            told += [chain(whole, 2), chain(fill(part), 2)]
+        return told
+
+    @case("views that may not be written any more, as whole numbers")
+    def _():
+        x = R(2, 2) * 1
+        piece, line = x.chunk(2)[0], x.unbind(0)[1]
+        x.mul_(2)
+        whole = piece.long(), line.bool(), piece.to(torch.int8), line.type(torch.int16), piece.int()
+        return whole, err(lambda: piece.double()), err(lambda: line.sin())
+
+    @case("an input returned as it is, with odd strides")
+    def _():
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        x = R(2, 2)
+        views = x[::2], x.t()[:1], x[:, ::2], x[None].transpose(0, 1)
+        return [Same.apply(view).stride() for view in views]
+
+    @case("what is computed of a view that was made without recording")
+    def _():
+        x, batch = R(2, 2), R(1, 2, 2)
+        with torch.no_grad():
+            view = x.t()
+        with torch.inference_mode():
+            other = x.squeeze()
+        told = [chain(made, 1) for made in (view.diag(), view.roll(1), view.sin())]
+        product = other @ batch
+        return told, product.grad_fn.name(), product
+
+    @case("a backward that is refused leaves a view as it was")
+    def _():
+        c = torch.ones(2, 2)
+        view, other = c[None], c[:1]
+        c.mul_(R(1).sum())
+        refused = err(lambda: torch.autograd.backward([view, view], [torch.ones_like(view), None]))
+        return refused, err(lambda: view.mul_(2)), err(lambda: other.grad_fn.name()), other.mul_(2)
+
+    @case("which of several tensors has no history")
+    def _():
+        x, c = R(2, 2), torch.ones(2, 2)
+        ones = torch.ones(2, 2)
+        with torch.no_grad():
+            view = x.t()
+            return [
+                err(lambda: torch.autograd.grad([view, c], x, [ones, ones])),
+                err(lambda: torch.autograd.grad([x, view, c], x, [ones] * 3)),
+                err(lambda: torch.autograd.backward([c, view], [ones, ones])),
+            ]
+
+    @case("what the smooth loss keeps")
+    def _():
+        x, y = R(2), R(2)
+        loss = functional.smooth_l1_loss(x, y)
+        counts = x._use_count(), y._use_count()
+        loss.grad_fn._raw_saved_self.register_hooks(lambda v: v, lambda v: v * 3)
+        loss.grad_fn._raw_saved_target.register_hooks(lambda v: v, lambda v: v * 2)
+        loss.backward()
+        told = [counts, x.grad, y.grad]
+        for reduction in ("mean", "sum", "none"):
+            for beta in (1.0, 0.25):
+                a, b = R(3) * 2, R(3)
+                loss = functional.smooth_l1_loss(a, b, reduction=reduction, beta=beta)
+                grads = torch.autograd.grad(loss.sum(), (a, b), create_graph=True)
+                told += [loss, *grads, *(chain(g, 1) for g in grads)]
+                told += torch.autograd.grad(grads[0].sum(), (a, b))
+        return told
+
+    @case("tensors exchanged while views are tracked")
+    def _():
+        with torch.autograd._force_original_view_tracking(True):
+            a, b = torch.tensor(3.0), torch.tensor([1.0, 2.0])
+            torch.utils.swap_tensors(a, b)
+        return a, b
+
     return found
 
 

@@ -12,6 +12,7 @@ from rushlight.nn.functional._reduction import check_reduction, reduced, reducti
 from rushlight.nn.functional.activation import logsigmoid
 from rushlight.ops._public import C_NAMES, refuse_gradient, type_name
 from rushlight.ops.loss import mse_loss as _mse_loss
+from rushlight.ops.loss import smooth_l1_loss as _smooth_l1_loss
 
 
 def _alike(input, target):
@@ -130,6 +131,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return reduced((input - target).abs(), reduction)
+    if input.dtype == target.dtype and input.is_floating_point():
+        return _smooth_l1_loss(input, target, reduction, float(beta))
     difference = _difference("smooth_l1_loss", "smooth_l1_cpu", input, target)
     return reduced(_C.ops.smooth_absolute(difference, float(beta)), reduction)
 
