@@ -187,11 +187,11 @@ class Mismatch(GradcheckError):
 Mismatch.__name__ = Mismatch.__qualname__ = "GradcheckError"
 
 
-def random_direction(like: Tensor, generator) -> Tensor:
-    real = rushlight.rand(like.shape, dtype=_C.float64, generator=generator)
-    if like.is_complex():
-        real = rushlight.complex(real, rushlight.rand(like.shape, dtype=_C.float64, generator=generator))
-    return (real / max(float(real.abs().pow(2).sum()) ** 0.5, 1e-12)).to(like.dtype)
+def random_direction(like: Tensor, generator: Any) -> Tensor:
+    """A vector of length 1 for every element, of torch's numbers: real, also for complex elements."""
+    found = rushlight.rand(like.numel(), generator=generator, dtype=_C.float32)
+    found = found.to(like.real.dtype if like.is_complex() else like.dtype).reshape(like.shape)
+    return found / found.norm()
 
 
 def slow_says(check, function, inputs, targets, places, options) -> str:

@@ -21,48 +21,53 @@ Tensor = _C.Tensor
 
 
 def check_forward(function, inputs, targets, places, options) -> None:
-    """Compares the Jacobians of forward mode with finite differences."""
-    for i, target in enumerate(targets):
-        kinds: list[tuple[complex, str]] = [(1.0, "")]
-        if target.is_complex():
-            kinds = [
-                (1j, "While considering the imaginary part of complex inputs only, "),
-                (1.0, "While considering the real part of complex inputs only, "),
-            ]
-        for unit, kind in kinds:
-            if options["fast_mode"]:
-                _check_pushed(function, inputs, targets, i, unit, kind, places, options)
-                continue
-            numerical: list[list] = [[] for _ in places]
-            analytical: list[list] = [[] for _ in places]
-            for element, index in enumerate(indices_of(target)):
-                slopes = difference(function, inputs, places, target, (index, unit), options["eps"])
-                tangents = _pushed(function, inputs, targets, {i: one_at(target, element, unit)}, places)
-                for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
-                    found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
-                    numerical[o].append(slope.reshape(-1))
-                    analytical[o].append(found.reshape(-1))
-            for o in range(len(places) if target.numel() else 0):
-                expected, found = rushlight.stack(numerical[o]), rushlight.stack(analytical[o])
-                if not is_close(found, expected, options["atol"], options["rtol"]):
-                    raise Mismatch(expected, found, o, i, kind, forward=True)
+    """Compares the Jacobians of forward mode with finite differences. A complex input is two real ones."""
+    if any(map(_C.is_any_sparse, targets)):  # they have no tangents
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+    check = _check_pushed if options["fast_mode"] else _check_rows
+    imaginary = [i for i, target in enumerate(targets) if target.is_complex()]
+    for part, unit in (("imaginary", 1j), ("real", 1.0)):
+        if part == "imaginary" and not imaginary:
+            continue
+        units = [unit if i in imaginary else 1.0 for i in range(len(targets))]
+        kinds = [f"While considering the {part} part of complex inputs only, " if i in imaginary else ""
+                 for i in range(len(targets))]  # fmt: skip
+        check(function, inputs, targets, units, kinds, places, options)
 
 
-def _check_pushed(function, inputs, targets, i, unit, kind, places, options) -> None:
+def _check_rows(function, inputs, targets, units, kinds, places, options) -> None:
+    for i, (target, unit) in enumerate(zip(targets, units, strict=True)):
+        numerical: list[list] = [[] for _ in places]
+        analytical: list[list] = [[] for _ in places]
+        for element, index in enumerate(indices_of(target)):
+            slopes = difference(function, inputs, places, target, (index, unit), options["eps"])
+            tangents = _pushed(function, inputs, targets, {i: one_at(target, element, unit)}, places)
+            for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
+                found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
+                numerical[o].append(slope.reshape(-1))
+                analytical[o].append(found.reshape(-1))
+        for o in range(len(places) if target.numel() else 0):
+            expected, found = rushlight.stack(numerical[o]), rushlight.stack(analytical[o])
+            if not is_close(found, expected, options["atol"], options["rtol"]):
+                raise Mismatch(expected, found, o, i, kinds[i], forward=True)
+
+
+def _check_pushed(function, inputs, targets, units, kinds, places, options) -> None:
     """Both ways must move the outputs alike if an input moves into a random direction."""
-    target = targets[i]
-    generator = rushlight.Generator().manual_seed(0)
-    direction = (random_direction(target, generator).abs() * unit).to(target.dtype)
-    slopes = difference(function, inputs, places, target, direction, options["eps"])
-    tangents = _pushed(function, inputs, targets, {i: direction}, places)
-    # Many elements move at once, and may be off by as many tolerances.
-    slack = options["atol"] * max(float(direction.abs().sum()), 1.0)
-    for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
-        found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
-        if not is_close(found, slope, slack, options["rtol"]):
-            slowly = {**options, "fast_mode": False}
-            more = slow_says(check_forward, function, inputs, targets, places, slowly)
-            raise Mismatch(slope.reshape(-1), found.reshape(-1), o, i, kind, forward=True, more=more)
+    generator = rushlight.Generator()
+    directions = [random_direction(target, generator) for target in targets]
+    for i, (target, direction) in enumerate(zip(targets, directions, strict=True)):
+        step = (direction * units[i]).to(target.dtype)
+        slopes = difference(function, inputs, places, target, step, options["eps"])
+        tangents = _pushed(function, inputs, targets, {i: step}, places)
+        # Many elements move at once, and may be off by as many tolerances.
+        slack = options["atol"] * float(direction.sum())
+        for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
+            found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
+            if not is_close(found, slope, slack, options["rtol"]):
+                slowly = {**options, "fast_mode": False}
+                more = slow_says(check_forward, function, inputs, targets, places, slowly)
+                raise Mismatch(slope.reshape(-1), found.reshape(-1), o, i, kinds[i], forward=True, more=more)
 
 
 def _pushed(function, inputs, targets, directions, places, still=()) -> list:
@@ -86,8 +91,8 @@ def _pushed(function, inputs, targets, directions, places, still=()) -> list:
 
 def check_undefined_forward(function, inputs, targets, places) -> None:
     """A tangent that is not there must count as zero."""
-    generator = rushlight.Generator().manual_seed(0)
-    directions = {i: random_direction(t, generator) for i, t in enumerate(targets)}
+    generator = rushlight.Generator()
+    directions = {i: random_direction(t, generator).to(t.dtype) for i, t in enumerate(targets)}
     for i, target in enumerate(targets):
         others = {k: direction for k, direction in directions.items() if k != i}
         expected = _pushed(function, inputs, targets, others, places)
@@ -116,9 +121,8 @@ Call gradcheck with `check_batched_forward_grad=False` to leave this test out.
 
 def check_batched_forward(function, inputs, targets, places) -> None:
     """A batch of tangents, pushed at once as their sum, must move the outputs as its members do in turn."""
-    generator = rushlight.Generator().manual_seed(0)
     for i, target in enumerate(targets):
-        batch = [random_direction(target, generator) for _ in range(2)]
+        batch = [rushlight.randn_like(target) for _ in range(2)]
         single = [_pushed(function, inputs, targets, {i: tangent}, places) for tangent in batch]
         both = batch[0] + batch[1]
         _C.mark_batched(both, True)

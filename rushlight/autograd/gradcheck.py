@@ -127,31 +127,41 @@ def _check_slow(function, inputs, targets, places, options) -> None:
 
 def _check_fast(function, inputs, targets, places, options) -> None:
     eps, atol, rtol, nondet = options["eps"], options["atol"], options["rtol"], options["nondet_tol"]
-    generator = rushlight.Generator().manual_seed(0)
-    directions = [random_direction(memory_of(t), generator) for t in targets]
+    generator = rushlight.Generator()
+    directions = []  # per target one, of a complex one also one for its imaginary part
+    for target in targets:
+        count = 2 if target.is_complex() else 1
+        directions.append([random_direction(memory_of(target), generator) for _ in range(count)])
     slopes = [
-        difference(function, inputs, places, target, direction, eps)
-        for target, direction in zip(targets, directions, strict=True)
+        [
+            difference(function, inputs, places, target, direction * unit, eps)
+            for direction, unit in zip(each, (1.0, 1j), strict=False)
+        ]
+        for target, each in zip(targets, directions, strict=True)
     ]
     outputs = _recorded(function, inputs, places)
     for o, output in enumerate(outputs):
         weights = random_direction(output, generator)
         for part, unit, kind in _kinds(output):
-            weight = (weights.abs() * unit).to(output.dtype)
+            weight = (weights * unit).to(output.dtype)
             grads = gradients_of(output, targets, weight)
             again = gradients_of(output, targets, weight)
             if not agree(grads, again, nondet):
                 raise GradcheckError(_NOT_REENTRANT.format(nondet))
-            for i, (target, direction) in enumerate(zip(targets, directions, strict=True)):
-                moved = part_of(slopes[i][o], "imag" if part else "real")
-                expected = (moved * weights.abs().double()).sum()
-                found = (grads[i] * _spread(direction, target).conj()).sum()
-                found = found.real.double() if target.is_complex() else found.double()
+            for i, (target, each) in enumerate(zip(targets, directions, strict=True)):
+                moved = [part_of(slope[o], "imag" if part else "real") for slope in slopes[i]]
+                expected = _number([(m * weights.to(m.dtype)).sum() for m in moved])
+                grad = [grads[i].real, grads[i].imag] if target.is_complex() else grads[i : i + 1]
+                found = _number([(g * _spread(u, target)).sum() for g, u in zip(grad, each, strict=True)])
                 # A sum of many elements may be off by as many tolerances.
-                slack = atol * float(direction.abs().sum()) * max(float(weights.abs().sum()), 1.0)
-                if not is_close(found, expected, slack, rtol):
+                slack = atol * float(each[0].sum()) * float(weights.sum())
+                if not is_close(found, expected.to(found.dtype), slack, rtol):
                     more = slow_says(_check_slow, function, inputs, targets, places, options)
                     raise Mismatch(expected, found, o, i, kind, more=more)
+
+
+def _number(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else rushlight.complex(parts[0], parts[1].to(parts[0].dtype))
 
 
 def _spread(values: Tensor, target: Any) -> Tensor:
@@ -397,16 +407,18 @@ def gradgradcheck(
     inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
     count = len(inputs)
     if grad_outputs is None:
-        outputs = _differentiable(func(*inputs))
-        generator = rushlight.Generator().manual_seed(0)
-        made = []
-        for output in outputs:
-            dtype = output.dtype if output.dtype.is_floating_point or output.is_complex() else _C.float64
-            one = rushlight.randn(output.shape, dtype=dtype, generator=generator)
-            if gen_non_contig_grad_outputs and one.dim():
-                one = rushlight.stack([one, one], -1)[..., 0]
-            made.append(one.requires_grad_())
-        grad_outputs = tuple(made)
+        grad_outputs = tuple(
+            rushlight.testing.make_tensor(
+                output.shape,
+                dtype=output.dtype,
+                device=output.device,
+                low=-1,
+                high=1,
+                requires_grad=True,
+                noncontiguous=gen_non_contig_grad_outputs,
+            )
+            for output in _differentiable(func(*inputs))
+        )
     else:
         grad_outputs = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
 

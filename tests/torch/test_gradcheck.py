@@ -2,7 +2,7 @@
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, function_of, outcome
+from outcomes import collector, err, function_of, outcome
 
 import rushlight
 
@@ -243,6 +243,51 @@ def cases(torch):
     @case("all tuple")
     def _():
         return gradcheck(lambda *a: (a[0] * a[1],), [L(2), L(2)])
+
+    def numbers(check, *args, **options):
+        """The first lines of what is said, with the numbers that differ."""
+        try:
+            return check(*args, **options)
+        except RuntimeError as error:
+            return [
+                line[: line.find(".") + 8] if "." in line else line for line in str(error).splitlines()[:3]
+            ]
+
+    @case("the directions in which the fast mode looks")
+    def _():
+        wrong = mk(lambda ctx, x: x * 2, lambda ctx, g: g * 3)
+        pushed = function_of(
+            torch, lambda ctx, x: x * 2, lambda ctx, g: g * 2, jvp=lambda ctx, t: t * 3, name="Pushed"
+        )
+        half = torch.ones(2, dtype=torch.float16, requires_grad=True)
+        told = [
+            numbers(gradcheck, wrong.apply, (x,), fast_mode=True, rtol=rtol, atol=atol)
+            for x in (L(2), L(2, 3), Lc(2), half)
+            for rtol, atol in ((1e-3, 1e-5), (1.0, 1.0), (0.5, 0.1))
+        ]
+        told += [numbers(gradcheck, lambda x, y: (x * y, wrong.apply(y)), (L(2), L(2)), fast_mode=True)]
+        options = {"fast_mode": True, "check_forward_ad": True}
+        told += [numbers(gradcheck, pushed.apply, (x,), **options) for x in (L(2), Lc(2))]
+        return [*told, numbers(gradcheck, lambda x, y: (x * 1, pushed.apply(y)), (Lc(2), L(2)), **options)]
+
+    @case("the weights of gradgradcheck")
+    def _():
+        wrong = mk(lambda ctx, x: x**2, lambda ctx, g: g * 2)
+        torch.manual_seed(3)
+        told = [
+            numbers(gradgradcheck, lambda x: wrong.apply(x) ** 3, (L(2),), gen_non_contig_grad_outputs=apart)
+            for apart in (False, True)
+        ]
+        return told, torch.rand(1)
+
+    @case("tangents of sparse tensors")
+    def _():
+        sparse = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+        return [
+            err(gradcheck, torch.Tensor.to_dense, (sparse,), check_forward_ad=True, fast_mode=fast, masked=m)
+            for fast in (False, True)
+            for m in (False, True)
+        ]
 
     return found
 
