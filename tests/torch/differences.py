@@ -68,6 +68,14 @@ def _(call, theirs, ours):
     return not theirs.taken and private.search(theirs.text) is not None
 
 
+@rule("halves without oneDNN")
+def _(call, theirs, ours):
+    from comparing import BY_ONEDNN  # here, because it loads both libraries
+
+    halves = [dtype for dtype, taken in BY_ONEDNN.items() if not taken]
+    return "conv" in name_of(call) and both_refuse(theirs, ours) and any(f"{half}(" in call for half in halves)
+
+
 @rule("an operand without data")
 def _(call, theirs, ours):
     return " meta" in call

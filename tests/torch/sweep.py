@@ -44,6 +44,7 @@ SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 30.0, 
 NUMBERS = (-100, -1, 0, 2, 100, 2**63 - 1, -(2**63), True, 1.5, math.nan, math.inf, None, "a", 1j)
 # How the reason of a line begins that is not even run: what torch does there may end the process, or change.
 NOT_RUN = ("torch crashes", "undefined", "slow")
+ON_SOME_PROCESSORS = ", on some processors"  # with AVX-512 or without, where MKL and oneDNN take other ways
 LISTED = Path(__file__).with_name("single_mistakes.txt")
 
 
