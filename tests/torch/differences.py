@@ -73,7 +73,9 @@ def _(call, theirs, ours):
     from comparing import BY_ONEDNN  # here, because it loads both libraries
 
     halves = [dtype for dtype, taken in BY_ONEDNN.items() if not taken]
-    return "conv" in name_of(call) and both_refuse(theirs, ours) and any(f"{half}(" in call for half in halves)
+    return (
+        "conv" in name_of(call) and both_refuse(theirs, ours) and any(f"{half}(" in call for half in halves)
+    )
 
 
 @rule("an operand without data")
