@@ -71,15 +71,16 @@ bool differentiates(const Rule& rule, uint32_t output) {
 
 }  // namespace
 
+bool shows_output(const Node* node, uint32_t output) {
+  if (node->kind != Node::operation || node->output_count == 1) return true;
+  if (differentiates(node->op->joint, output)) return true;
+  return std::ranges::any_of(node->op->rules, [&](const Rule& rule) { return differentiates(rule, output); });
+}
+
 std::vector<uint32_t> shown_outputs(const Node* node) {
   std::vector<uint32_t> shown;
   for (uint32_t i = 0; i < node->output_count; i++) {
-    bool shows = node->kind != Node::operation || node->output_count == 1;
-    if (!shows) {
-      shows = differentiates(node->op->joint, i);
-      for (const Rule& rule : node->op->rules) shows |= differentiates(rule, i);
-    }
-    if (shows) shown.push_back(i);
+    if (shows_output(node, i)) shown.push_back(i);
   }
   return shown;
 }
@@ -181,6 +182,17 @@ PyObject* node_hooks(PyObject* self, PyObject* which) {
   });
 }
 
+// Which of the outputs take a gradient in torch.
+PyObject* node_shown(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Node* node = self_node(self);
+    Ref<PyObject> result = checked(PyTuple_New(node->output_count));
+    for (uint32_t i = 0; i < node->output_count; i++)
+      PyTuple_SET_ITEM(result.get(), i, PyBool_FromLong(shows_output(node, i)));
+    return result.release();
+  });
+}
+
 // The gradient as (sizes, dtype, device) per output.
 PyObject* node_outputs(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
@@ -253,6 +265,10 @@ PyObject* node_unpack(PyObject* self, PyObject* args) {
     Ref<PyObject> value = unpack(node, at, out);
     PyObject* kept = node->saved[at].object;  // an unpack hook may have freed it
     bool packed = !kept || is_packed(kept);
+    // Statistics and factors that are kept for the derivative have no history in torch.
+    if (out >= 0 && is_tensor(value.get()) && as_tensor(value.get())->grad_fn == node &&
+        !shows_output(node, uint32_t(out)))
+      return new_alias(as_tensor(value.get())).release_object();
     return out < 0 && !packed ? original(std::move(value)).release() : value.release();
   });
 }
@@ -359,6 +375,7 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
 
 PyMethodDef node_methods[] = {
     {"_outputs", node_outputs, METH_NOARGS, nullptr},
+    {"_shown", node_shown, METH_NOARGS, nullptr},
     {"_edges", node_edges, METH_NOARGS, nullptr},
     {"_names_saved", node_saved_names, METH_NOARGS, nullptr},
     {"_unpack", node_unpack, METH_VARARGS, nullptr},

@@ -91,13 +91,6 @@ const Node* given_to_one(const Tensor* t) {
   return nullptr;
 }
 
-// Whether a result has a gradient in torch, where statistics and factors have no history.
-bool has_gradient(Node* node, uint32_t out) {
-  if (node->kind != Node::operation || node->output_count < 2) return true;
-  std::vector<uint32_t> shown = shown_outputs(node);
-  return std::ranges::find(shown, out) != shown.end();
-}
-
 // Throws, unless the derivative does not read what was written. `operand` is its place among the saved
 // arguments; -1 if it is none of them.
 void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int operand = -1) {
@@ -110,11 +103,12 @@ void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int oper
     sizes = sizes_text(given->outputs[0].shape());
     Edge from = given->edges[0];
     which = history_text(t, from.node && from.node->kind == Node::accumulate ? Edge{} : from, true);
-  } else if (within.sizes.empty() && (out < 0 || has_gradient(node, uint32_t(out)))) {
+  } else if (within.sizes.empty() && (out < 0 || shows_output(node, uint32_t(out)))) {
     // The tensor itself knows its history, if it was saved itself.
     bool itself = out < 0 && t->flags & Tensor::SAVED;
     if (itself) refresh_view(t);
-    which = history_text(t, {out >= 0 ? node : t->grad_fn, t->output_nr}, out < 0 && !itself);
+    Edge from = out >= 0 ? Edge{node, uint32_t(out)} : Edge{t->grad_fn, t->output_nr};
+    which = history_text(t, from, out < 0 && !itself);
   } else if (out < 0 && behind(node, operand).node) {
     which = ", which is output 0 of AsStrided,";
   }

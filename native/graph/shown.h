@@ -10,6 +10,7 @@
 namespace rl {
 
 bool shows_edge(const Node* node, uint32_t edge);
+bool shows_output(const Node* node, uint32_t output);
 // The numbers of the outputs that are shown, in order.
 std::vector<uint32_t> shown_outputs(const Node* node);
 

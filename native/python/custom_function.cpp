@@ -295,8 +295,13 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
 Ref<PyObject> positional(PyObject* forward, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
                          bool separate_context) {
   PyObject* plain = PyMethod_Check(forward) ? PyMethod_GET_FUNCTION(forward) : forward;
-  bool defaults = separate_context && PyFunction_Check(plain) &&
-                  (PyFunction_GET_DEFAULTS(plain) || PyFunction_GET_KW_DEFAULTS(plain));
+  bool defaults = false;
+  if (separate_context && PyFunction_Check(plain)) {
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(plain));
+    Py_ssize_t filled = n + (plain != forward);
+    bool fits = code->co_flags & CO_VARARGS ? filled >= code->co_argcount : filled == code->co_argcount;
+    defaults = !fits || PyFunction_GET_DEFAULTS(plain) || PyFunction_GET_KW_DEFAULTS(plain);
+  }
   Ref<PyObject> given = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
   if (!defaults && !(kwnames && PyTuple_GET_SIZE(kwnames))) return given;

@@ -270,8 +270,8 @@ class _InputMetadata(NamedTuple):
 _C.Node._input_metadata = property(
     lambda self: tuple(
         _InputMetadata(list(shape), dtype, device)
-        for shape, dtype, device in self._outputs()
-        if dtype.is_floating_point or dtype.is_complex
+        for (shape, dtype, device), shown in zip(self._outputs(), self._shown(), strict=True)
+        if shown and (dtype.is_floating_point or dtype.is_complex)
     ),
     doc="Shape, dtype and device of the gradients this node takes.",
 )

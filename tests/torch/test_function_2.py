@@ -526,6 +526,33 @@ def cases(torch):
             told.append((end, [str(one.message)[:16] for one in caught]))
         return told
 
+    @case("an output saved in setup_context and written")
+    def _():
+        def setup(ctx, inputs, outputs):
+            ctx.save_for_backward(*outputs)
+
+        def backward(ctx, *grads):
+            return sum(ctx.saved_tensors)
+
+        F = function_of(torch, lambda x: (x * 2, x * 3), backward, setup_context=setup)
+        told = []
+        for which in (0, 1):
+            outputs = F.apply(L(2))
+            with torch.no_grad():
+                outputs[which].add_(1)
+            told.append(err((outputs[0] + outputs[1]).sum().backward))
+        return told
+
+    @case("arguments that do not fit a forward beside setup_context")
+    def _():
+        plain = function_of(torch, lambda x, y: x * y, setup_context=lambda ctx, i, o: None)
+        rest = function_of(torch, lambda x, *ys: x, setup_context=lambda ctx, i, o: len(i))
+        x = L(2)
+        return (
+            [err(plain.apply, *args) for args in ((), (x,), (x, x, x))],
+            [err(rest.apply, *args) for args in ((), (x,), (x, 1, 2))],
+        )
+
     return found
 
 
