@@ -59,6 +59,16 @@ bool becomes_grad(const Tensor* grad, const Tensor* leaf, bool create_graph) {
          (!enforces_layout || obeys_layout(grad, leaf));
 }
 
+// Without the contract a turned gradient is taken as it lies, if nobody else holds what it is a view of.
+bool becomes_grad_turned(const Tensor* grad, const Tensor* leaf) {
+  const Tensor* base = grad->base();
+  return !enforces_layout && base && leaf->requires_grad() && !grad->requires_grad() && !grad->is_lazy() &&
+         Py_REFCNT(const_cast<Tensor*>(grad)) == 1 && Py_REFCNT(const_cast<Tensor*>(base)) == 1 &&
+         grad->storage->refs == 2 && grad->storage->kind != Storage::external &&
+         Py_TYPE(const_cast<Tensor*>(grad)->object()) == TensorType &&
+         is_dense(grad->sizes(), grad->strides());
+}
+
 // A gradient that reaches the user says where it was computed without a graph, should somebody differentiate
 // it.
 void mark_cut(Tensor* grad, Source source) {
@@ -715,6 +725,8 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
     } else if (becomes_grad(grad.get(), leaf, create_graph)) {
       if (modes.forward) drop_tangent(grad.get());  // it is detached
       set_gradient(leaf, std::move(grad));
+    } else if (becomes_grad_turned(grad.get(), leaf)) {
+      set_gradient(leaf, new_alias(grad.get()));
     } else {
       set_gradient(leaf, own_gradient(grad.get(), leaf, false));
     }

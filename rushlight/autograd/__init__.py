@@ -202,6 +202,8 @@ def _flag(value: Any) -> bool:
 
 def _check_roots(roots: tuple) -> None:
     for index, root in enumerate(roots):
+        if not isinstance(root, (Tensor, graph.GradientEdge)):
+            raise RuntimeError(f"element {index} of tensors tuple is neither a Tensor nor a GradientEdge")
         if isinstance(root, Tensor) and not root.requires_grad:
             index = next((k for k, each in enumerate(roots[:index]) if _leads_nowhere(each)), index)
             raise RuntimeError(explain_no_graph(index, roots[index]))
@@ -276,11 +278,59 @@ _CYCLE = (
 )
 
 
-def _run(tensors, gradients, keep_graph, create_graph, inputs, accumulate):
+def _run(tensors, gradients, keep_graph, create_graph, inputs, accumulate, allow_unused):
     """The engine as torch offers it below `backward` and `grad`: nothing is filled in or materialised."""
+    for name, given in (("tensors", tensors), ("grad_tensors", gradients)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(f"{name} argument is expected to be a tuple, but got {class_name(given)}")
+    if len(tensors) != len(gradients):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
     _check_roots(tensors)
-    _check_ends(inputs or (), "input")
-    return _C.run_backward(tensors, gradients, _flag(keep_graph), _flag(create_graph), inputs, accumulate)
+    for index, gradient in enumerate(gradients):
+        if gradient is None:
+            raise RuntimeError(
+                f"element {index} of gradients tuple is None, but the corresponding Tensor requires grad"
+            )
+        if not isinstance(gradient, Tensor):
+            raise RuntimeError(f"element {index} of gradients tuple is not a Tensor or None")
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("inputs to run_backward must be a tuple")
+    if not inputs and not accumulate:
+        raise RuntimeError("grad requires non-empty inputs.")
+    _check_inputs(inputs)
+    keep, create = _flag(keep_graph), _flag(create_graph)
+    result = _C.run_backward(tensors, gradients, keep, create, inputs or None, accumulate)
+    if accumulate:
+        return None
+    if not allow_unused:
+        _check_used(result, tensors, inputs)
+    return result
+
+
+def _check_inputs(inputs: tuple) -> None:
+    _check_ends(inputs, "input")
+    for tensor in inputs:
+        if isinstance(tensor, Tensor) and not tensor.requires_grad:
+            sentence = "One of the differentiated Tensors does not require grad"
+            advice = "Call requires_grad_() on it before it is used, or leave it out of the inputs."
+            raise RuntimeError(explain_operands(sentence, [("it", tensor, _C.place_of(tensor))], advice))
+
+
+def _check_used(gradients: tuple, outputs: tuple, inputs: tuple) -> None:
+    """Refuses inputs without a gradient."""
+    index = next((index for index, gradient in enumerate(gradients) if gradient is None), None)
+    if index is None:
+        return
+    node = _node_of(outputs[0]) if outputs else None
+    size = list(_about(inputs[index])[0])
+    raise RuntimeError(
+        with_places(
+            f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior.",
+            [(f"Input {index}, of shape {size}, is not used by what was computed", node and node._source)],
+            "Check that this very tensor (not a copy of it) enters the computation.",
+        )
+    )
 
 
 def grad(
@@ -328,33 +378,10 @@ def grad(
         return _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
     gradients = _initial_gradients(outputs, given)
     _check_roots(outputs)
-    _check_ends(inputs, "input")
-    for tensor in inputs:
-        if isinstance(tensor, Tensor) and not tensor.requires_grad:
-            sentence = "One of the differentiated Tensors does not require grad"
-            advice = "Call requires_grad_() on it before it is used, or leave it out of the inputs."
-            raise RuntimeError(explain_operands(sentence, [("it", tensor, _C.place_of(tensor))], advice))
+    _check_inputs(inputs)
     result = _C.run_backward(outputs, gradients, keep, create_graph, inputs, False)
-    unused = [index for index, gradient in enumerate(result) if gradient is None]
-    if not unused:
-        return result
     if not allow_unused:
-        index = unused[0]
-        node = _node_of(outputs[0]) if outputs else None
-        raise RuntimeError(
-            with_places(
-                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior.",
-                [
-                    (
-                        f"Input {index}, of shape {list(_about(inputs[index])[0])}, is not used by what was "
-                        "computed",
-                        node and node._source,
-                    )
-                ],
-                "Check that this very tensor (not a copy of it) enters the computation.",
-            )
-        )
+        _check_used(result, outputs, inputs)
     return _materialized(result, inputs, create_graph) if materialize_grads else result
 
 
@@ -450,7 +477,13 @@ class Variable(metaclass=VariableMeta):
         data = tensor([]) if data is None else data
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {class_name(data)}")
+        if requires_grad and not (data.is_floating_point() or data.is_complex()):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         return data.detach().requires_grad_(bool(requires_grad))
+
+
+for _old in (Variable, VariableMeta):
+    _old.__module__ = "rushlight.autograd.variable"
 
 
 # Parts that a program may not need are imported when they are first named.

@@ -224,15 +224,16 @@ class _EngineBase:
         grad_tensors: tuple,
         keep_graph: bool,
         create_graph: bool,
-        inputs: tuple | None = None,
+        inputs: tuple = (),
         allow_unreachable: bool = False,
         accumulate_grad: bool = False,
     ) -> Any:
         """The run of the engine under `backward` and `grad`."""
         from rushlight.autograd import _run
 
-        inputs = tuple(inputs or ()) or None
-        return _run(tuple(tensors), tuple(grad_tensors), keep_graph, create_graph, inputs, accumulate_grad)
+        return _run(
+            tensors, grad_tensors, keep_graph, create_graph, inputs, accumulate_grad, allow_unreachable
+        )
 
     def is_checkpoint_valid(self) -> bool:
         """Whether no `grad` and no `backward(inputs=...)` is running on this thread."""

@@ -91,7 +91,7 @@ class no_grad(_NoParameterMode):
     """
 
     def __init__(self) -> None:  # takes nothing that is no function: no_grad(None)
-        pass
+        self.prev = False
 
     def __enter__(self) -> None:
         self.prev = _C.set_grad_enabled(False)

@@ -305,6 +305,85 @@ def cases(torch):
             torch.jit._wait(torch.jit._fork(torch.jit.trace(double, (torch.ones(2),)), torch.ones(3))),
         ]
 
+    @case("what nodes with statistics and factors take and show")
+    def _():
+        x, square, F = L(2, 3), torch.eye(2).requires_grad_(), torch.nn.functional
+        results = (
+            F.layer_norm(x, (3,)), F.batch_norm(x, None, None, training=True), torch.linalg.det(square),
+            torch.linalg.slogdet(square)[1], torch.linalg.solve(square, square), x.max(1)[0], x.unbind()[0],
+        )  # fmt: skip
+        found = []
+        for y in results:
+            node = y.grad_fn
+            kept = [getattr(node, name, None) for name in ("_saved_result1", "_saved_result2", "_saved_LU")]
+            takes = [(list(each.shape), str(each.dtype)[-7:]) for each in node._input_metadata]
+            shown = [(t.requires_grad, t.is_leaf, t.shape) for t in kept if t is not None]
+            found.append((node.name(), takes, shown))
+        return found
+
+    @case("which output of an operation was written")
+    def _():
+        def written(operation, which):
+            outputs = operation(L(3, 3) + torch.eye(3))
+            with torch.no_grad():
+                outputs[which].add_(1)
+            return err(sum(each.abs().sum() for each in outputs).backward)
+
+        linalg = torch.linalg
+        operations = ((linalg.svd, 3), (linalg.qr, 2), (linalg.eigh, 2), (torch.std_mean, 2))
+        return [written(operation, which) for operation, n in operations for which in range(n)]
+
+    @case("gradients of another layout than the leaf's")
+    def _():
+        found = []
+        for turned in (lambda g: g.t(), lambda g: g.permute(1, 0), lambda g: g.contiguous().t()):
+            for taken in (True, False):
+                x = L(2, 3)
+                kept = torch.ones(3, 2)
+                give = passing_on(torch)(lambda ctx, g, t=turned, k=kept, own=taken: t(k * 2 if own else k))
+                with torch.autograd.enforce_grad_layout_policy(False):
+                    give.apply(x).sum().backward()
+                found.append((x.grad.stride() if taken else None, x.grad.sum(), x.grad._is_view()))
+                x.grad.mul_(2)
+                found.append(kept.sum() if taken else None)
+        x = L(2, 3)
+        with torch.autograd.enforce_grad_layout_policy(False):
+            (x.t() * torch.ones(3, 2)).sum().backward()
+            before = x.grad.stride()
+            (x * 2).sum().backward()
+        return found, before, x.grad, x.grad.stride()
+
+    @case("the engine below backward and grad")
+    def _():
+        x, other, one = L(2), L(2), torch.tensor(1.0)
+        edge = torch.autograd.graph.get_gradient_edge
+        run = torch.autograd.Variable._execution_engine.run_backward
+
+        def calls():
+            y = (x * 2).sum()
+            yield (y,), (one,), True, False, (x, other)
+            yield (y,), (one,), True, False, (x, other), True
+            yield (y,), (one,), True, False, (x, other), False, True
+            yield (y,), (one,), True, False, (), False, True
+            yield (y,), (one,), True, False, None, False, True
+            yield (y,), (one,), True, False, [x]
+            yield (y,), (one,), True, False, (1,)
+            yield (y,), (one,), True, False, (torch.ones(2),)
+            yield (y,), (None,), True, False, (x,)
+            yield (y,), (3,), True, False, (x,)
+            yield (y, y), (one,), True, False, (x,)
+            yield (y, 1), (one, one), True, False, (x,)
+            yield [y], (one,), True, False, (x,)
+            yield (y,), [one], True, False, (x,)
+            yield (torch.ones(1),), (one,), True, False, (x,)
+            yield (edge(y),), (one,), True, False, (edge(x),)
+
+        return [(err(run, *call), x.grad) for call in calls()]
+
+    @case("the old name of tensors refuses integers")
+    def _():
+        return err(torch.autograd.Variable, torch.ones(2, dtype=torch.int64), requires_grad=True)
+
     return found
 
 
