@@ -209,7 +209,7 @@ int slot_of_out(const Node* node, int out) {
 TensorRef zeros_for(const OutputInfo& info, Tensor* const* beside, uint32_t count) {
   Device device = info.device;
   for (uint32_t i = 0; dispatching_classes && i < count; i++) {
-    if (beside[i] && dispatches(beside[i])) device = claimed_device(beside[i]->storage);
+    if (beside[i]) device = claimed_device(beside[i]->storage);
   }
   return zeros(info.shape(), info.dtype, device);
 }

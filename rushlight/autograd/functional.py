@@ -331,6 +331,19 @@ def _jacobian_rows(
     return rows
 
 
+def _cut(found: list, outputs: tuple, inputs: tuple) -> list[tuple]:
+    """Per output the Jacobians: pieces of one tensor per input, which a batch of all rows is in torch."""
+    if not outputs:
+        raise AssertionError("Expected at least one tensor")
+    pieces = []
+    for index, value in enumerate(inputs):
+        rows = [row for columns in found for row in columns[index]]
+        whole = rushlight.stack(rows) if rows else value.new_zeros(0, *value.shape)
+        cuts = whole.split([output.numel() for output in outputs])
+        pieces.append([cut.view((*o.shape, *value.shape)) for cut, o in zip(cuts, outputs, strict=True)])
+    return list(zip(*pieces, strict=True))
+
+
 def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     """The Jacobian by forward mode, one run per element of the inputs."""
     from rushlight.autograd import forward_ad
@@ -421,17 +434,21 @@ def jacobian(
                     "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
                     "supported together. Please either set `strict=False` or `vectorize=False`."
                 )
-            rows = []
-            for place, output in enumerate(outputs):
-                columns = _jacobian_rows(output, inputs, create_graph, strict, place, vectorize)
-                rows.append(
+            found = [
+                _jacobian_rows(output, inputs, create_graph, strict, place, vectorize)
+                for place, output in enumerate(outputs)
+            ]
+            rows = (
+                _cut(found, outputs, inputs)
+                if vectorize
+                else [
                     tuple(
                         rushlight.stack(column).view((*output.shape, *value.shape))
-                        if column or not vectorize  # of no rows torch cannot make a tensor either
-                        else rushlight.zeros((*output.shape, *value.shape), dtype=value.dtype)
                         for column, value in zip(columns, inputs, strict=True)
                     )
-                )
+                    for columns, output in zip(found, outputs, strict=True)
+                ]
+            )
             result = tuple(_finished(row, create_graph) for row in rows)
     if strategy == "forward-mode" and several:  # torch gives lists here
         return [list(row) for row in result] if several_out else list(result[0])

@@ -109,6 +109,20 @@ def test_the_backward_is_shown_too(expression):
     assert seen(rushlight, expression, True) == seen(torch, expression, True)
 
 
+@pytest.mark.parametrize("part", ["x.split([1, 2], 1)[1]", "x.chunk(2)[0]", "x.unbind(1)[2]",
+                                  "T.unsafe_chunk(x, 2)[1]", "T.linalg.qr(x)[1].abs()"])  # fmt: skip
+def test_a_plain_gradient_of_one_result_of_several(part):
+    def gradient(T):
+        Logged, _ = wrapper(T)
+        x = Logged(T.tensor([[1.0, 2.0, 4.0], [3.0, 1.0, 5.0]]), requires_grad=True)
+        y = eval(part, {"T": T, "x": x})
+        (found,) = T.autograd.grad(y, x, T.ones(y.shape))
+        found = getattr(found, "elem", found)
+        return [round(value, 4) for value in found.flatten().tolist()]
+
+    assert gradient(rushlight) == gradient(torch)
+
+
 def seen_by_a_mode(lib, program):
     """(operation, whether grad mode is said to be on) of everything that a program does."""
     log = []

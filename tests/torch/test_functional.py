@@ -255,6 +255,18 @@ def cases(torch):
         none = torch.ones(0)
         return [jacobian(f, none) for f in (sq, lambda x: torch.ones(3), lambda x: (x, x * 1j))]
 
+    @case("results of a batch of rows are pieces of one tensor")
+    def _():
+        x = torch.arange(1.0, 4.0)
+        options = {"create_graph": True, "vectorize": True}
+        found = F.jacobian(lambda x, y: (x * y, y.sum(), x.detach()), (x, x + 1), **options)
+        names = [[j.grad_fn and j.grad_fn.next_functions[0][0].name() for j in row] for row in found]
+        return found, [[j.requires_grad for j in row] for row in found], names
+
+    @case("no results at all, in a batch")
+    def _():
+        return F.jacobian(lambda x: (), L(2), vectorize=True)
+
     @case("forward mode of what is no tensor, without batches")
     def _():
         return F.jacobian(sq, [L(2)], strategy="forward-mode")
