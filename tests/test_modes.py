@@ -1,7 +1,7 @@
 """Modes that see every function (TorchFunctionMode) or every operation below autograd (TorchDispatchMode)."""
 
-import functools
 import copy
+import functools
 import pickle
 import threading
 
