@@ -160,7 +160,7 @@ class FlopCounterMode(TorchDispatchMode):
 
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.depth, self.display = depth, display
-        self.flop_counts: dict[str, dict] = {}
+        self.flop_counts: dict[str, dict] = defaultdict(lambda: defaultdict(int))
         own = {
             op: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
             for op, formula in (custom_mapping or {}).items()
@@ -170,7 +170,7 @@ class FlopCounterMode(TorchDispatchMode):
 
     def get_total_flops(self) -> int:
         """All of them."""
-        return sum(self.flop_counts["Global"].values()) if "Global" in self.flop_counts else 0
+        return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict]:
         """By module (all together: "Global") and operation."""
@@ -198,7 +198,7 @@ class FlopCounterMode(TorchDispatchMode):
         return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows)
 
     def __enter__(self) -> Any:
-        self.flop_counts = {}
+        self.flop_counts.clear()
         self.mod_tracker.__enter__()
         return super().__enter__()
 
@@ -215,5 +215,5 @@ class FlopCounterMode(TorchDispatchMode):
         if packet in self.flop_registry:
             count = self.flop_registry[packet](*args, **kwargs, out_val=result)
             for name in self.mod_tracker.parents:
-                self.flop_counts.setdefault(name, defaultdict(int))[packet] += count
+                self.flop_counts[name][packet] += count
         return result

@@ -54,6 +54,18 @@ def counted(torch, expression):
     return sorted(found), counter.get_total_flops()
 
 
+def test_nothing_counted_is_told_as_in_torch():
+    def told(torch):
+        counter = torch.utils.flop_counter.FlopCounterMode(display=False)
+        seen = [counter.get_flop_counts(), counter.get_total_flops()]
+        with counter:
+            torch.ones(2).exp()
+        seen += [counter.get_flop_counts(), counter.get_total_flops(), counter.get_flop_counts()]
+        return [*seen, dict(counter.flop_counts["absent"])]
+
+    assert told(rushlight) == told(torch_itself)
+
+
 @pytest.mark.parametrize("expression", COUNTED)
 def test_operations_are_counted_as_in_torch(expression):
     assert counted(rushlight, expression) == counted(torch_itself, expression)
