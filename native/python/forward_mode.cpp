@@ -175,6 +175,16 @@ Ref<PyObject> tangent_of_write(Primitive& op, PyObject* const* args) {
   return share(PyTuple_GET_ITEM(tangents.get(), 0));
 }
 
+// One of those elements of each line that lie in one place in `as`.
+static Ref<PyObject> without_repetition(Tensor* t, const Tensor* as) {
+  Ref<PyObject> part = share(t->object());
+  for (int d = 0; d < as->ndim; d++) {
+    if (as->stride(d) == 0 && as->size(d) > 1)
+      part = checked(PyObject_CallMethod(part.get(), "narrow", "iii", d, 0, 1));
+  }
+  return part;
+}
+
 void write_tangent(Tensor* t, PyObject* tangent) {
   if (!is_tensor(tangent)) return;
   WithoutForward off;
@@ -191,7 +201,11 @@ void write_tangent(Tensor* t, PyObject* tangent) {
     set_tangent(t, into);
   }
   if (into) {
-    PyObject* args[] = {into->object(), tangent};
+    // What may be written where elements share their place (zero_, fill_) leaves the same in all of them.
+    Ref<PyObject> to = without_repetition(into.get(), into.get());
+    bool whole = to.get() == into->object() || !same_sizes(into.get(), as_tensor(tangent));
+    Ref<PyObject> from = whole ? share(tangent) : without_repetition(as_tensor(tangent), into.get());
+    PyObject* args[] = {whole ? into->object() : to.get(), from.get()};
     Py_DECREF(call_in_place(copy, args));
     return;
   }

@@ -217,7 +217,16 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
       t->output_nr = view->output_nr;
       join_node(t);
     }
-    if (modes.forward) share_tangent(view, t);
+    if (modes.forward) {
+      // It is the tangent of the tensor from now on, and no view that somebody made without recording: it
+      // asks its base for a history.
+      TensorRef tangent = tangent_of(view);
+      if (tangent && tangent->base() && !modes.grad) {
+        tangent->extra->origin = ViewOrigin::ordinary;
+        tangent->extra->view_version = counter_of(tangent.get())->version - 1;
+      }
+      share_tangent(view, t);
+    }
     // Without recording, the history is that of the old sizes: a view asks its base for another.
     bool stale = t->base() && !modes.grad && (t->grad_fn || t->base()->requires_grad());
     note_write(t);

@@ -494,6 +494,31 @@ def cases(torch):
             fwAD.unpack_dual(dual)
         return [call for call in calls if "alias" in call or "view" in call]
 
+    @case
+    def turned_in_place_without_recording():
+        seen = []
+        for make in (lambda x: x * 2, lambda x: x.clone(), lambda x: x.view_as(x)):
+            for write in (lambda r: r.mul_(2), lambda r: r.masked_fill_(r > 2.5, 0.5)):
+                x = torch.arange(6.0).view(2, 3).requires_grad_()
+                with fwAD.dual_level():
+                    r = make(fwAD.make_dual(x, torch.arange(6.0).view(2, 3)))
+                    with torch.no_grad():
+                        r.t_()
+                    seen.append(err(lambda: write(r)))  # noqa: B023
+                    seen.append(fwAD.unpack_dual(r).tangent.tolist())
+        return seen
+
+    @case
+    def written_where_elements_share_their_place():
+        seen = []
+        for write in (lambda t: t.zero_(), lambda t: t.fill_(3), lambda t: t.mul_(2)):
+            with fwAD.dual_level():
+                dual = fwAD.make_dual(torch.ones(2, 1), torch.full((2, 1), 5.0))
+                refused = err(lambda: write(dual.expand(2, 3)))  # noqa: B023
+                refused = refused if isinstance(refused, str) else None
+                seen.append((refused, *map(torch.Tensor.tolist, fwAD.unpack_dual(dual))))
+        return seen
+
     return found
 
 
