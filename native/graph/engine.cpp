@@ -397,8 +397,8 @@ void Run::capture(Node* node, Tensor** grads) {
     else apply_node(node, grads, results, filter ? &wanted : nullptr, given);
     if (node->extra && node->extra->posthooks) {
       // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
-      for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
-        if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));
+      for (uint32_t i = 0; i < results.size(); i++) {
+        if (results[i] && node->edges[i].node) results[i] = fit_gradient(node, i, std::move(results[i]));
       }
       run_posthooks(node, results, before);
       look_for_nan(node);

@@ -591,9 +591,21 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   };
   TensorRef whole = flipped(grads[0], base_lazy);
   if (convert) whole = converted(whole.get(), convert < 0);
-  PyObject* grad = whole->object();
-  PyObject* pick_args[] = {grad, layout, sizes, strides, offset};
+  // Recorded as torch's steps: a copy of the gradient, and one of the part that is cut out of it.
+  bool recorded = modes.grad && whole->requires_grad() && !dispatches(whole.get());
+  if (recorded) {
+    static Primitive& copy = primitive("copy");
+    TensorRef memory = new_alias(whole.get());
+    PyObject* copy_args[] = {memory->object(), whole->object()};
+    whole = TensorRef(as_tensor(call(copy, copy_args)));
+  }
+  PyObject* pick_args[] = {whole->object(), layout, sizes, strides, offset};
   TensorRef part(as_tensor(call(pick, pick_args)));
+  if (recorded) {
+    static Primitive& clone = primitive("clone");
+    if (part->grad_fn && part->grad_fn->op == &pick) part->grad_fn->op = renamed(&pick, "AsStridedBackward0");
+    part = call_on(clone, part.get());
+  }
   if (lazy) part = flipped(part.get(), lazy);
   std::vector<TensorRef> inner_results;
   std::vector<bool> inner_wanted(inner->edge_count, true);
@@ -608,12 +620,6 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
     TensorRef view_grad = at < inner_results.size() ? inner_results[at] : TensorRef();
     if (!view_grad) view_grad = zeros(part->sizes(), part->dtype, part->device());
     if (lazy) view_grad = flipped(view_grad.get(), lazy);
-    if (modes.grad && whole->requires_grad() && !dispatches(whole.get())) {  // torch copies it first
-      static Primitive& copy = primitive("copy");
-      TensorRef memory = new_alias(whole.get());
-      PyObject* copy_args[] = {memory->object(), grad};
-      whole = TensorRef(as_tensor(call(copy, copy_args)));
-    }
     PyObject* replace_args[] = {whole->object(), view_grad->object(), layout, sizes, strides, offset};
     results[at] = TensorRef(as_tensor(call(replace, replace_args)));
     Node* made = results[at]->grad_fn;

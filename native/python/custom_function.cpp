@@ -711,6 +711,7 @@ void apply_function(Node* base, Tensor* const* grads, std::vector<TensorRef>& re
   FunctionNode* node = as_function(base);
   Ref<PyObject> answer = checked_gradients(node, call_backward(node, grads, given));
   uint32_t edge = 0;
+  bool hooked = node->extra && node->extra->posthooks;  // hooks see what was returned, wanted or not
   for (uint32_t i = 0; i < node->argument_count; i++) {
     PyObject* grad = PyTuple_GET_ITEM(answer.get(), i);
     bool tensor = node->tensor_arguments[i];
@@ -726,9 +727,11 @@ void apply_function(Node* base, Tensor* const* grads, std::vector<TensorRef>& re
     }
     if (!tensor) continue;
     if (edge >= results.size()) break;
-    if (grad != Py_None && node->edges[edge].node) results[edge] = share(as_tensor(grad));
+    bool wanted = node->edges[edge].node;
+    if (grad != Py_None && (wanted || hooked)) results[edge] = share(as_tensor(grad));
     // Also a gradient that nobody asked for tells of a mistake.
-    else if (grad != Py_None && anomaly && anomaly_check_nan) check_for_nan(node, edge, as_tensor(grad));
+    if (grad != Py_None && !wanted && anomaly && anomaly_check_nan)
+      check_for_nan(node, edge, as_tensor(grad));
     edge++;
   }
 }

@@ -4,7 +4,7 @@ import warnings
 
 import torch as torch_itself
 from corners import same_in_torch, short_names
-from outcomes import collector, err, passing_on
+from outcomes import collector, err, function_of, passing_on
 
 import rushlight
 
@@ -332,6 +332,34 @@ def cases(torch):
         linalg = torch.linalg
         operations = ((linalg.svd, 3), (linalg.qr, 2), (linalg.eigh, 2), (torch.std_mean, 2))
         return [written(operation, which) for operation, n in operations for which in range(n)]
+
+    @case("recorded gradients of what was written through a view")
+    def _():
+        def graph(node, depth=0):
+            if node is None or depth > 6:
+                return "None" if node is None else "..."
+            return f"{node.name()}({', '.join(graph(n, depth + 1) for n, _ in node.next_functions)})"
+
+        def passing_twice(ctx, g):
+            seen.append(graph(g.grad_fn))
+            return g * 2
+
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        twice = function_of(torch, forward, passing_twice)
+        found, seen = [], []
+        for cut in (lambda b: b[:2], lambda b: b.view(2, 2).t(), lambda b: b.view(2, 2).diagonal()):
+            for write in (lambda v, y: twice.apply(v), lambda v, y: v.mul_(3), lambda v, y: v.copy_(y)):
+                x, y = L(4), L(1)
+                b = x * 1
+                write(cut(b), y * 3)
+                grads = torch.autograd.grad((b * b).sum(), [x, y], create_graph=True, allow_unused=True)
+                grads = [g for g in grads if g is not None]
+                again = torch.autograd.grad(sum((g * g).sum() for g in grads), x)
+                found.append(([graph(g.grad_fn) for g in grads], grads, again))
+        return found, seen
 
     @case("gradients of another layout than the leaf's")
     def _():

@@ -543,6 +543,29 @@ def cases(torch):
             told.append(err((outputs[0] + outputs[1]).sum().backward))
         return told
 
+    @case("hooks see gradients that a Function returns and nobody wants")
+    def _():
+        F = function_of(torch, lambda ctx, x, y: x.sum() * y, lambda ctx, g: (torch.ones(2) * 3, g * 2))
+        seen, leaf = [], L(2)
+        for x in (torch.ones(2), torch.ones(4)[:2], L(2)):
+            y = F.apply(x, leaf)
+            y.grad_fn.register_hook(lambda grads, outer: seen.append((grads, outer)))
+            y.grad_fn.register_hook(lambda grads, outer: tuple(g * 2 for g in grads))
+            y.sum().backward(retain_graph=True)
+            seen.append(torch.autograd.grad(y.sum(), leaf))
+            seen.append((x.grad, leaf.grad.clone()))
+        return seen
+
+    @case("hooks see gradients of a Function as they go on to its inputs")
+    def _():
+        seen = []
+        for answer in (torch.ones(2).double(), torch.ones(3, 2), torch.ones(1, 2), torch.ones(5)):
+            F = function_of(torch, lambda ctx, x: x * 1, lambda ctx, g, a=answer: a)
+            y = F.apply(L(2))
+            y.grad_fn.register_hook(lambda grads, outer: seen.append(grads))
+            seen.append(err(y.sum().backward))
+        return seen
+
     @case("arguments that do not fit a forward beside setup_context")
     def _():
         plain = function_of(torch, lambda x, y: x * y, setup_context=lambda ctx, i, o: None)
