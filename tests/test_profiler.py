@@ -197,6 +197,49 @@ def test_methods_that_are_no_operations_are_no_events():
     ]
 
 
+def test_schedules_that_break_off_and_profiles_that_nobody_started():
+    actions = [ProfilerAction.RECORD, ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.NONE]
+    told = []
+    with (
+        pytest.warns(UserWarning, match="Incorrect schedule") as caught,
+        profile(schedule=actions.__getitem__, on_trace_ready=told.append) as measured,
+    ):
+        for _ in range(3):
+            torch.ones(1)
+            measured.step()
+    said = [str(each.message) for each in caught]
+    assert said == [f"Incorrect schedule: {name} followed by NONE" for name in ("RECORD", "WARMUP")]
+    assert not told and measured.step_num == 3
+    idle = profile()
+    idle.step()
+    with pytest.raises(AssertionError, match="must be initialized before stopping"):
+        idle.stop()
+    assert not torch.autograd._profiler_enabled()
+
+
+def test_activities_of_devices_that_are_not_there():
+    CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
+    with (
+        pytest.warns(UserWarning, match="CUDA is not available"),
+        profile(activities=[CPU, CUDA]) as measured,
+    ):
+        torch.zeros(1)
+    assert [event.name for event in measured.events()] == ["aten::zeros", "aten::empty", "aten::zero_"]
+    with (
+        pytest.warns(UserWarning, match="CUDA is not available"),
+        pytest.raises(AssertionError, match="No activities specified"),
+        profile(activities=[CUDA]),
+    ):
+        pass
+
+
+def test_ranges_that_nobody_began_or_named():
+    with pytest.raises(AssertionError, match="Expected record to be set"):
+        record_function("never begun").__exit__(None, None, None)
+    with pytest.raises(RuntimeError, match="Expected a value of type 'str'"):
+        record_function(3).__enter__()
+
+
 def test_ranges_that_other_calls_begin_and_end():
     with autograd_profiler.profile() as measured:
         handle = torch.autograd._record_function_with_args_enter("with arguments", torch.ones(2), 3)

@@ -57,6 +57,7 @@ _CHAINS = {
     "conv_input_gradient": "convolution_backward", "conv_weight_gradient": "convolution_backward",
     "linear": "linear", "linear_unbiased": "linear", "linear_nd_unbiased": "linear",
 }  # fmt: skip
+_OF_ZEROS = ("aten::zeros", "aten::zeros_like", "aten::new_zeros")
 _UNFINISHED = "<unfinished torch.autograd.profile>"
 
 
@@ -194,6 +195,8 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
         if stack is not None:
             stack = [line for line in stack if not line.startswith(_PACKAGE)]
         for shown in names:
+            if shown == "aten::fill_" and around is not None and around.name in _OF_ZEROS:
+                shown = "aten::zero_"
             event = FunctionEvent(
                 len(events), shown, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
                 fwd_thread=int(scope == 1 or shown.startswith("autograd::engine")),
@@ -373,15 +376,19 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
         self.run_callbacks_on_exit = True
-        self._event: Any = None
+        self.record: Any = None
 
     def __enter__(self) -> record_function:
-        self._event = _C.profiler_begin(self.name)
+        if not isinstance(self.name, str):
+            raise RuntimeError(_refusal(self.name, self.args))
+        self.record = _C.profiler_begin(self.name)
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.run_callbacks_on_exit:
-            _C.profiler_end(self._event)
+            if self.record is None:
+                raise AssertionError("Expected record to be set")
+            _C.profiler_end(self.record)
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -395,7 +402,7 @@ class record_function:
         """Ends the block when the future is complete; a future of the same value, complete after that."""
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
-        if self._event is None:
+        if self.record is None:
             raise AssertionError("Expected record to be set")
         from rushlight.futures import Future
 
@@ -407,17 +414,21 @@ class record_function:
         self.run_callbacks_on_exit = False
 
         def end(complete: Future) -> Any:
-            _C.profiler_end(self._event)
+            _C.profiler_end(self.record)
             return complete.value()
 
         return fut.then(end)
 
 
-def _record_enter(*args: Any, **kwargs: Any) -> record_function:
+def _refusal(*args: Any, **kwargs: Any) -> str | None:
     from rushlight._schema import parse
 
     schema = parse("profiler::_record_function_enter_new(str name, str? args=None) -> Any")
-    refusal = schema.refusal(args, kwargs)
+    return schema.refusal(args, kwargs)
+
+
+def _record_enter(*args: Any, **kwargs: Any) -> record_function:
+    refusal = _refusal(*args, **kwargs)
     if refusal is not None:
         raise RuntimeError(refusal)
     return record_function(*args, **kwargs).__enter__()

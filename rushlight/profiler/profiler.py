@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rushlight._warn import warn_once
 from rushlight.autograd.profiler import EventList, kineto_available, record_function
 from rushlight.autograd.profiler import profile as _measure
 
@@ -28,19 +29,23 @@ class ProfilerActivity(enum.Enum):
 
     CPU = 0
     XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
     PrivateUse1 = 5
 
 
 class ProfilerAction(enum.Enum):
-    """What the profiler does during a step."""
+    """What the profiler does during a step. The last is no schedule's to say: there is no device to stop."""
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
+
+
+_ON_DEVICES = set(ProfilerActivity) - {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -120,7 +125,7 @@ class _KinetoProfile:
         acc_events: bool = False, custom_trace_id_callback: Callable[[], str] | None = None,
     ) -> None:  # fmt: skip
         self.activities = set(activities) if activities is not None else supported_activities()
-        if not self.activities & supported_activities():
+        if not self.activities & set(ProfilerActivity):
             raise AssertionError("No valid profiler activities found")
         if execution_trace_observer is not None:
             raise NotImplementedError("execution_trace_observer is not implemented")
@@ -143,8 +148,11 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         """Makes ready to measure; costs nothing here."""
+        devices = sorted((a.value, a.name.lower()) for a in self.activities & _ON_DEVICES)
         self.profiler = _measure(
-            record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack,
+            use_cpu=ProfilerActivity.CPU in self.activities, use_kineto=True,
+            use_device=devices[-1][1] if devices else None, record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory, with_stack=self.with_stack,
             with_flops=self.with_flops, with_modules=self.with_modules,
             custom_trace_id_callback=self.custom_trace_id_callback,
         )  # fmt: skip
@@ -162,7 +170,7 @@ class _KinetoProfile:
             raise AssertionError("Profiler must be initialized before stopping trace")
         self.profiler.__exit__(None, None, None)
         if self.acc_events:
-            self._kept += self.profiler.function_events
+            self._kept = [*self.profiler.function_events, *self._kept]  # the last first, as in torch
 
     def events(self) -> EventList:
         """The events of the last trace, or of all with `acc_events`."""
@@ -255,12 +263,13 @@ class profile(_KinetoProfile):
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.current_action = self.schedule(0)
-        self._measuring = False
+        self._started = self._measuring = False
         self._traces = 0
         self._step_record: record_function | None = None
 
     def start(self) -> None:
         """Begins with the first step."""
+        self._started = True
         self._enter(self.schedule(self.step_num))
 
     def stop(self) -> None:
@@ -276,9 +285,19 @@ class profile(_KinetoProfile):
         self._end_step()
         before = self.current_action
         self.step_num += 1
+        if not self._started:
+            return
         if before is ProfilerAction.RECORD_AND_SAVE and self._measuring:
             self._finish()
-        self._enter(self.schedule(self.step_num))
+        action = self.schedule(self.step_num)
+        refused = {ProfilerAction.WARMUP: (ProfilerAction.NONE,),
+                    ProfilerAction.RECORD: (ProfilerAction.NONE, ProfilerAction.WARMUP)}  # fmt: skip
+        if action in refused.get(before, ()):
+            warnings.warn(f"Incorrect schedule: {before.name} followed by {action.name}", stacklevel=2)
+            if self._measuring:
+                self._measuring = False
+                self.stop_trace()
+        self._enter(action)
 
     def _enter(self, action: ProfilerAction) -> None:
         self.current_action = action
@@ -290,10 +309,9 @@ class profile(_KinetoProfile):
             return
         if not self._measuring:
             if self._traces == 1 and not self.acc_events:
-                warnings.warn(
+                warn_once(
                     "Warning: Profiler clears events at the end of each cycle. Only events from the current "
-                    "cycle will be reported. To keep events across cycles, set acc_events=True.",
-                    stacklevel=3,
+                    "cycle will be reported. To keep events across cycles, set acc_events=True."
                 )
             self._traces += 1
             self.start_trace()
