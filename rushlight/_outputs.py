@@ -235,10 +235,14 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
 def fill_made(name: str, out: Any, write: Any) -> Any:
     """write(), which puts what the factory `name` makes into `out`. Torch knows no derivative of that: it
     refuses a leaf, and anything else has no gradient any more."""
-    if out.requires_grad and name in ("empty", "randn"):
+    if out.requires_grad and name in ("empty", "randn") and not _C.is_inference_mode_enabled():
         raise RuntimeError("cannot resize variables that require grad")
-    if not out.requires_grad or not _C.is_grad_enabled():
+    if not out.requires_grad:
         return write()
+    if not _C.is_grad_enabled() or _C.is_inference_mode_enabled():
+        write()
+        # What a factory makes requires grad only if that is asked of it.
+        return _C.requires_grad_(out, False) if out.is_leaf else out
     if out.is_leaf:
         raise RuntimeError(
             f"aten::{name}(): functions with out=... arguments don't support automatic differentiation, but "

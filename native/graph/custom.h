@@ -109,7 +109,7 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
 // Note [what composed operations keep]: (alias, version, accumulator or None).
 Ref<PyObject> kept_tensor(Tensor* t);
 // A view of what such an operation computed on the way is no view to the user.
-void hide_inner_view(PyObject* result);
+void hide_inner_view(PyObject* result, std::span<PyObject* const> args);
 // The edges that lead out of a composed operation; false if the node is none. Borrowed.
 bool outer_edges(const Node* node, std::vector<Edge>& found);
 

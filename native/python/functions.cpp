@@ -319,12 +319,13 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
   if (!result) return result;
   bool given = false;  // what works in place, or has nothing to do, returns an argument
   for (Py_ssize_t i = 0; i < PyVectorcall_NARGS(nargsf); i++) given |= args[i] == result;
+  Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+  std::span<PyObject* const> all_args(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
   if (next_node_number() == since) {
-    if (!given) hide_inner_view(result);
+    hide_inner_view(result, all_args);
     return result;
   }
   Ref<PyObject> owned(result);
-  Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
   return guarded([&]() -> PyObject* {
     Ref<PyObject> name = share(self_function(self)->node_name);
     if (!PyUnicode_Check(name.get())) {
@@ -351,11 +352,11 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     } else if (self_kept && PyDict_DelItemString(kept.get(), "self") < 0) throw PythonError{};
     if (kept) keep_result(kept.get(), result);
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-    std::span<PyObject* const> known(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
+    std::span<PyObject* const> known = all_args;
     bool all = inputs && PyTuple_CheckExact(inputs.get());
     if (all) known = {&PyTuple_GET_ITEM(inputs.get(), 0), size_t(PyTuple_GET_SIZE(inputs.get()))};
     if (text || kept) name_nodes(result, text, since, kept.get(), known, all, written);
-    else if (!given) hide_inner_view(result);
+    else hide_inner_view(result, all_args);
     return owned.release();
   });
 }

@@ -538,17 +538,35 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   if (inner_view) t->extra->differentiable_view = false;
 }
 
-void hide_inner_view(PyObject* result) {
+namespace {
+
+// Whether it is one of the arguments, or in a list of them: what works in place, has nothing to do or writes
+// an out= returns what it was given.
+bool is_given(PyObject* result, std::span<PyObject* const> args) {
+  for (PyObject* arg : args) {
+    if (arg == result) return true;
+    if (!PyTuple_Check(arg) && !PyList_Check(arg)) continue;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(arg); i++)
+      if (PySequence_Fast_GET_ITEM(arg, i) == result) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void hide_inner_view(PyObject* result, std::span<PyObject* const> args) {
   if (PyTuple_Check(result)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) hide_inner_view(PyTuple_GET_ITEM(result, i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++)
+      hide_inner_view(PyTuple_GET_ITEM(result, i), args);
     return;
   }
   if (!is_tensor(result)) return;
   Tensor* t = as_tensor(result);
+  if (!t->base() || is_given(result, args)) return;
   // What the operation was called with is still referred to by its caller.
   // A result of a user's class is a view of a plain one that nobody has.
   if (!is_plain_tensor(result)) return;
-  if (t->base() && Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
+  if (Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
 }
 
 void name_number_form(Node* node, PyObject* const* args) {

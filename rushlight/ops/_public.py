@@ -193,14 +193,18 @@ def check_recorded(out: Tensor, result: Tensor, writer: str = "") -> None:
 
 def fit(out: Tensor, result: Tensor) -> None:
     """Resizes `out` to hold `result`, with its dimensions in the order in which they lie in memory."""
-    with uncounted(out):  # it is written once, by what comes after
-        if _C.is_sparse(out):
-            out.resize_(result.shape)  # which is refused
-        _C.resize(out, result.shape, True)
-        if out.stride() != result.stride() and out.numel():
-            reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
-            if reach == out.numel():
-                out.as_strided_(out.shape, result.stride())
+    recording = _C.set_grad_enabled(False)  # the history is that of what is written
+    try:
+        with uncounted(out):  # it is written once, by what comes after
+            if _C.is_sparse(out):
+                out.resize_(result.shape)  # which is refused
+            _C.resize(out, result.shape, True)
+            if out.stride() != result.stride() and out.numel():
+                reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
+                if reach == out.numel():
+                    out.as_strided_(out.shape, result.stride())
+    finally:
+        _C.set_grad_enabled(recording)
 
 
 def warn_resized(out: Tensor, result: Tensor) -> None:

@@ -109,12 +109,12 @@ def _finish(t, requires_grad, out=None, name=""):
 
 
 def _fill_made(out, t, name):
+    if name == "empty":
+        return out.resize_(t.shape)
     if out.shape != t.shape:
         fit(out, t)  # without the warning that other functions give
     if out.is_meta:
         t = t.to(out.device)
-    if name == "empty":
-        return out
     place = out
     if name in ("zeros", "ones", "full", "eye"):  # of equal numbers, which an expanded tensor takes
         for d, step in enumerate(out.stride()):

@@ -10,6 +10,7 @@ from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight._outputs import OVERLAP, fill_made
 from rushlight._type_names import type_name as class_name
+from rushlight._versions import uncounted
 from rushlight.ops._public import Tensor, check_whole_or_apart, fit, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
@@ -110,9 +111,11 @@ def _fill_out(sampler, attributes, size, name, out, dtype):
         if out.shape == size:
             return _in_place(sampler, out, *attributes)
         drawn = _into(sampler, _C.empty(size, out.dtype, out.device), *attributes)  # may be refused
-        if name != "randn":  # whose change of size torch counts as a write of its own
+        if name == "randn":  # whose change of size torch counts as a write of its own
+            out.resize_(size)
+        else:
             fit(out, drawn)
-        return out.resize_(size).copy_(drawn)
+        return out.copy_(drawn)
 
     return fill_made(name, out, draw)
 
@@ -300,10 +303,13 @@ def _normal_out(mean, std, generator, out):
     attributes = 0.0, 1.0 if isinstance(std, Tensor) else std, generator
     if isinstance(out, Tensor):
         check_whole_or_apart(out, whole, [t for t in (mean, std) if isinstance(t, Tensor)])
+    wanted = isinstance(out, Tensor) and out.requires_grad and out.is_leaf  # which factories change
     _fill_out(ops.normal, attributes, whole.shape, "normal", out, None)
-    if isinstance(std, Tensor):
-        out.mul_(std)
-    return out.add_(mean)
+    with uncounted(out):  # one write, which was counted
+        if isinstance(std, Tensor):
+            out.mul_(std)
+        out.add_(mean)
+    return _C.requires_grad_(out, True) if wanted else out
 
 
 @public
@@ -323,7 +329,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         return ops.bernoulli(input, generator)
     check_whole_or_apart(out, input, [input])
     if out.shape != input.shape:
-        out.resize_(input.shape)
+        fit(out, input)
     return _in_place(ops.bernoulli_tensor, out, input, generator)
 
 
@@ -380,7 +386,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     if out is None:
         return result
     if out.shape != result.shape:
-        out.resize_(result.shape)
+        fit(out, result)
     return out.copy_(result)
 
 

@@ -20,7 +20,7 @@ class DLDeviceType(enum.IntEnum):
     kDLExtDev, kDLCUDAManaged, kDLOneAPI, kDLWebGPU, kDLHexagon, kDLMAIA = 12, 13, 14, 15, 16, 17
 
 
-def to_dlpack(tensor: _C.Tensor) -> Any:
+def to_dlpack(tensor: Any) -> Any:
     """A DLPack capsule on this tensor's memory, to be taken once by another library's `from_dlpack`.
 
     >>> x = rushlight.arange(3)

@@ -70,3 +70,41 @@ def test_writes_and_refuses_as_torch(factory):
             continue  # torch warns of the size before it refuses, here it is the other way round
         ours, theirs = told(rushlight, factory, output), told(torch, factory, output)
         assert repr(ours).replace("rushlight", "torch") == repr(theirs), output
+
+
+WRITERS = FACTORIES | {
+    "empty": lambda T, out: T.empty(2, 3, out=out),
+    "add": lambda T, out: T.add(T.ones(2, 3), 1, out=out),
+    "cat": lambda T, out: T.cat([T.ones(1, 3), T.ones(1, 3)], out=out),
+    "diag": lambda T, out: T.diag(T.ones(3), out=out),
+    "sort": lambda T, out: T.sort(T.ones(2, 3), out=(out, T.empty(0, dtype=T.int64)))[0],
+    "quantile": lambda T, out: T.quantile(T.ones(3), 0.5, out=out),
+    "bernoulli": lambda T, out: T.bernoulli(T.ones(2, 3), out=out),
+    "normal of means": lambda T, out: T.normal(T.ones(6), 1.0, out=out),
+}
+PLACES = {
+    "leaf": lambda T: T.zeros(6, requires_grad=True),
+    "leaf of another size": lambda T: T.zeros(9, requires_grad=True),
+    "empty leaf": lambda T: T.zeros(0, requires_grad=True),
+    "result": lambda T: T.zeros(9, requires_grad=True) * 2,
+    "view": lambda T: T.zeros(9)[:7],
+    "view of a result": lambda T: (T.zeros(9, requires_grad=True) * 2)[:7],
+}
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.filterwarnings("ignore")
+def test_what_requires_grad_is_written_where_nothing_is_recorded(writer, place, mode):
+    def told(library):
+        out = PLACES[place](library)
+        try:
+            with getattr(library, mode)():
+                result = WRITERS[writer](library, out)
+        except RuntimeError as error:
+            return str(error).partition("\n")[0]
+        kept = out.requires_grad, out.is_leaf, out._is_view(), out._version
+        return result is out, tuple(out.shape), kept, result.requires_grad
+
+    assert told(rushlight) == told(torch)
