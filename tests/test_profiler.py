@@ -233,6 +233,15 @@ def test_activities_of_devices_that_are_not_there():
         pass
 
 
+def test_names_that_the_extension_has_too():
+    native = torch._C._autograd
+    assert native.DeviceType is torch.autograd.DeviceType is torch.profiler.DeviceType
+    assert (
+        native._supported_activities() == {torch.autograd.ProfilerActivity.CPU} and native.kineto_available()
+    )
+    assert not native._profiler_enabled() and not hasattr(native, "absent")
+
+
 def test_ranges_that_nobody_began_or_named():
     with pytest.raises(AssertionError, match="Expected record to be set"):
         record_function("never begun").__exit__(None, None, None)

@@ -303,8 +303,17 @@ _CORE = (
 )  # fmt: skip
 
 
+def _of_the_profiler(name: str) -> Any:
+    from rushlight import autograd
+
+    if name in autograd._OF_THE_PROFILER or name in ("_profiler_enabled", "kineto_available"):
+        return getattr(autograd, name)
+    raise AttributeError(f"module 'torch._C._autograd' has no attribute '{name}'")
+
+
 def _install() -> None:
     _C._autograd = ModuleType("torch._C._autograd")
+    _C._autograd.__getattr__ = _of_the_profiler
     for item in (_C.SavedTensor, *_AUTOGRAD):
         setattr(_C._autograd, item.__name__, item)
     for item in _CORE:
