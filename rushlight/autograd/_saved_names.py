@@ -491,8 +491,8 @@ def saved_attribute(node: Node, attribute: str) -> Any:
     if raw and node._kept and type(at := node._kept.get(name)) is At:
         return _C.raw_saved(node, *_slot_of(node, "tensors"))[at]
     if raw and slot is not None:
-        if name == "indices":
-            node._unpack(*slot)  # raises if it has been freed
+        if name == "indices" and node._released:  # of one tensor the handle tells
+            node._refuse()
         handle = _C.raw_saved(node, *slot)
         if handle is not None:
             return handle

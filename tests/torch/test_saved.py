@@ -440,6 +440,14 @@ def cases(torch):
             A._saved_tensors_hooks_enable()
         return seen, len(packed)
 
+    @case("handles on the tensors of a list unpack nothing")
+    def _():
+        unpacked = []
+        with G.saved_tensors_hooks(lambda t: t, lambda t: (unpacked.append(1), t)[1]):
+            node = L(3)[torch.tensor([0, 2])].grad_fn
+        handles = node._raw_saved_indices
+        return len(handles), len(unpacked), len(node._saved_indices), len(unpacked)
+
     return found
 
 
