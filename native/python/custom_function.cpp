@@ -277,7 +277,7 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   // Before anything is saved: what jvp reads is what was saved for it.
   if (call.tangents) {
     GradMode mode(call.recording);
-    push_tangents(node, call.inputs, call.tangents.get(), results.get());
+    push_tangents(node, call.inputs, call.tangents.get(), outputs.get(), results.get());
   }
   if (call.executable) save_values(node, to_save.get());
   if (call.carrying && call.executable) share_saved_tangents(node, to_save.get());

@@ -10,8 +10,9 @@ namespace {
 
 struct Push {
   FunctionNode* node;
-  PyObject *inputs, *tangents;     // tuples
-  std::vector<uint64_t> versions;  // of the tangents, before jvp ran
+  PyObject *inputs, *tangents, *returned;  // tuples; what forward returned
+  std::vector<uint64_t> versions;          // of the tangents, before jvp ran
+  std::vector<bool> moves;                 // inputs that have a tangent, not the zeros in its place
 };
 
 uint64_t version_of(PyObject* tangent) {
@@ -42,51 +43,68 @@ Ref<PyObject> call_jvp(const Push& call) {
   return PyTuple_Check(answer.get()) ? answer : checked(PyTuple_Pack(1, answer.get()));
 }
 
+// Of a tensor and its views: what they are views of in forward mode.
+Tensor* root_of(Tensor* t) { return t->base() && t->extra->differentiable_view ? t->base() : t; }
+
+// A tangent of an input that forward wrote is written as well, and returned as it is.
+void check_written(const Push& call, size_t input, PyObject* tangent) {
+  if (version_of(tangent) == call.versions[input]) {
+    fail(PyExc_RuntimeError,
+         "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward "
+         "is modifying an input inplace, then the jvp function must modify the corresponding gradient "
+         "inplace.");
+  }
+  if (PyTuple_GET_ITEM(call.tangents, Py_ssize_t(input)) != tangent) {
+    fail(PyExc_RuntimeError,
+         "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is "
+         "modifying an input inplace, then the jvp function must modify the gradient inplace and return "
+         "it as-is.");
+  }
+}
+
+// The tangent of a view of an input that has one is a view of that.
+void check_view(const Push& call, Tensor* out, Tensor* tangent) {
+  if (root_of(out) == out) return;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.inputs); k++) {
+    PyObject* input = PyTuple_GET_ITEM(call.inputs, k);
+    if (!is_tensor(input) || root_of(as_tensor(input)) != root_of(out)) continue;
+    if (!call.moves[size_t(k)]) return;
+    if (root_of(tangent) == tangent) {
+      fail(PyExc_RuntimeError,
+           "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
+           "a view.");
+    }
+    Tensor* given = as_tensor(PyTuple_GET_ITEM(call.tangents, k));
+    if (root_of(tangent) == root_of(given)) return;
+    failf(PyExc_RuntimeError,
+          "A custom Function is returning a view but the jvp is not returning a view of the %s grad input.",
+          root_of(given) == given ? "given" : "same base as the given");
+  }
+}
+
 // Checks what jvp returned for output `i`: torch's rules keep writes and views of a dual tensor and of its
-// tangent in step.
-void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* result) {
-  Tensor* out = as_tensor(result);
-  bool differentiable = is_differentiable(out->dtype) && !contains(call.node->non_differentiable, result);
-  if (tangent != Py_None && !differentiable) {
+// tangent in step. False if the output has no tangent.
+bool check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, Tensor* out) {
+  PyObject* returned = PyTuple_GET_ITEM(call.returned, i);
+  if (!is_differentiable(out->dtype) || contains(call.node->non_differentiable, returned)) {
+    if (tangent == Py_None) return false;
     failf(
         PyExc_RuntimeError,
         "Function's jvp returned a gradient at position %zd, but  the corresponding forward output is not a "
         "differentiable Tensor.You should return None at that position instead.",
         i);
   }
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.inputs); k++) {
-    PyObject *input = PyTuple_GET_ITEM(call.inputs, k), *given = PyTuple_GET_ITEM(call.tangents, k);
-    if (!is_tensor(input) || given == Py_None) continue;
-    if (input == result && contains(call.node->dirty, result)) {
-      if (version_of(tangent) == call.versions[size_t(k)]) {
-        fail(PyExc_RuntimeError,
-             "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward "
-             "is modifying an input inplace, then the jvp function must modify the corresponding gradient "
-             "inplace.");
-      }
-      if (given != tangent) {
-        fail(
-            PyExc_RuntimeError,
-            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is "
-            "modifying an input inplace, then the jvp function must modify the gradient inplace and return "
-            "it as-is.");
-      }
-    }
-    bool view = input != result && out->base() && out->storage == as_tensor(input)->storage;
-    if (view && tangent != Py_None && !as_tensor(tangent)->base()) {
+  if (contains(call.node->dirty, returned)) {
+    Py_ssize_t k = 0, n = PyTuple_GET_SIZE(call.inputs);
+    while (k < n && PyTuple_GET_ITEM(call.inputs, k) != returned) k++;
+    if (k == n) {
       fail(PyExc_RuntimeError,
-           "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
-           "a view.");
+           "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+           "need to pass it to mark_dirty().");
     }
-    if (view && tangent != Py_None) {
-      Tensor *base = as_tensor(given)->base(), *from = as_tensor(tangent)->base();
-      if (base ? from != base : from != as_tensor(given)) {
-        failf(
-            PyExc_RuntimeError,
-            "A custom Function is returning a view but the jvp is not returning a view of the %s grad input.",
-            base ? "same base as the given" : "given");
-      }
-    }
+    if (call.moves[size_t(k)]) check_written(call, size_t(k), tangent);
+  } else if (tangent != Py_None) {
+    check_view(call, out, as_tensor(tangent));
   }
   if (tangent != Py_None && !same_sizes(as_tensor(tangent), out)) {
     fail(PyExc_RuntimeError,
@@ -95,6 +113,7 @@ void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* 
              sizes_text(out->sizes()) + " while the given forward gradient is of size " +
              sizes_text(as_tensor(tangent)->sizes()) + ".");
   }
+  return tangent != Py_None;
 }
 
 // Gives the outputs the tangents that jvp returned.
@@ -115,8 +134,7 @@ void give_tangents(const Push& call, PyObject* tangents, PyObject* results) {
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *tangent = PyTuple_GET_ITEM(tangents, i), *result = PyTuple_GET_ITEM(results, i);
     if (!is_tensor(result)) continue;  // whatever is given for it
-    check_tangent(call, i, tangent, result);
-    if (tangent == Py_None) continue;
+    if (!check_tangent(call, i, tangent, as_tensor(result))) continue;
     if (contains(call.inputs, result)) write_tangent(as_tensor(result), tangent);  // written in place
     else checked(PyObject_CallMethod(core.get(), "set_tangent", "OO", result, tangent));
   }
@@ -145,10 +163,12 @@ Ref<PyObject> input_tangents(PyObject* inputs) {
   return any ? tuple : Ref<PyObject>();
 }
 
-void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* results) {
-  Push push{node, inputs, tangents, {}};
+void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* returned,
+                   PyObject* results) {
+  Push push{node, inputs, tangents, returned, {}, {}};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tangents); i++) {
     push.versions.push_back(version_of(PyTuple_GET_ITEM(tangents, i)));
+    push.moves.push_back(PyTuple_GET_ITEM(tangents, i) != Py_None);
   }
   give_tangents(push, call_jvp(push).get(), results);
 }

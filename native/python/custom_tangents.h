@@ -26,8 +26,10 @@ class WithoutTangents {
 bool contains(PyObject* tuple, PyObject* o);
 // The tangents of the inputs, None for those that have none; empty if none has.
 Ref<PyObject> input_tangents(PyObject* inputs);
-// Calls the Function's jvp and gives its results the tangents that it returns.
-void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* results);
+// Calls the Function's jvp and gives its results the tangents that it returns. `returned` is what forward
+// returned, of which inputs become views of themselves among the results.
+void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* returned,
+                   PyObject* results);
 // Forward over reverse: what is saved for backward has the tangents that its tensors have by now.
 // `values`: what was saved, a tuple.
 void share_saved_tangents(FunctionNode* node, PyObject* values);

@@ -2,7 +2,7 @@
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, outcome
+from outcomes import collector, err, function_of, outcome
 
 import rushlight
 
@@ -217,6 +217,48 @@ def cases(torch):
         with fwAD.dual_level():
             d = fwAD.make_dual(torch.ones(2), torch.ones(2))
             return fwAD.unpack_dual(ck.checkpoint(lambda x: x.sin(), d, use_reentrant=False)).tangent
+
+    @case("what the tangents of outputs have to be")
+    def _():
+        def write(ctx, x, y):
+            ctx.mark_dirty(y)
+            return y.mul_(2)
+
+        def mark_new(ctx, x, y):
+            ctx.mark_dirty(new := x * 2)
+            return new
+
+        def mark_input(ctx, x, y):
+            ctx.mark_non_differentiable(x)
+            return x
+
+        forwards = {
+            "the other input": lambda ctx, x, y: y,
+            "a view of the other input": lambda ctx, x, y: y.view(-1),
+            "a view": lambda ctx, x, y: x.view(-1),
+            "itself": lambda ctx, x, y: x,
+            "cut off": lambda ctx, x, y: x.detach(),
+            "a copy": lambda ctx, x, y: x * 2,
+            "the other input, written": write,
+            "what is no input, marked": mark_new,
+            "an input without derivative": mark_input,
+        }
+        answers = (lambda s, t: s * 2, lambda s, t: s.view_as(s), lambda s, t: s[:2], lambda s, t: t.view(-1))
+        found = []
+        for name, forward in forwards.items():
+            for answer in answers:
+                for moves in (False, True):
+                    F = function_of(torch, forward, jvp=lambda ctx, s, t, f=answer: f(s, t))
+                    with fwAD.dual_level():
+                        # Its memory is that of the other one.
+                        x = torch.arange(3.0)
+                        y = x.detach()
+                        dual = fwAD.make_dual(x, torch.ones(3))
+                        other = fwAD.make_dual(y, torch.ones(3)) if moves else y
+                        y = err(F.apply, dual, other)
+                        tangent = y if isinstance(y, str) else fwAD.unpack_dual(y).tangent
+                        found.append((name, moves, tangent))
+        return found
 
     return found
 
