@@ -91,7 +91,7 @@ def _stored(target: Any) -> Iterator[tuple[int, tuple]]:
 
 
 def one_at(like: Tensor, element: int, value: Any) -> Tensor:
-    unit = rushlight.zeros(like.shape, dtype=like.dtype)
+    unit = rushlight.zeros(like.shape, dtype=like.dtype, device=like.device)
     unit.view(-1)[element] = value
     return unit
 
@@ -116,7 +116,10 @@ def numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Ten
             rows[row].append(tuple(parts))
     if not rows:
         results = _outputs(function, inputs, places)
-        empty = [rushlight.zeros(target.numel(), r.numel(), dtype=target.dtype) for r in results]
+        device = target.device
+        empty = [
+            rushlight.zeros(target.numel(), r.numel(), dtype=target.dtype, device=device) for r in results
+        ]
         return [(e, e) for e in empty]
     none = [tuple(map(rushlight.zeros_like, parts)) for parts in next(iter(rows.values()))]
     full = [rows.get(row, none) for row in range(target.numel())]
@@ -143,7 +146,7 @@ def gradients_of(output, inputs, cotangent, **options) -> list[Tensor]:
         if grad is not None and grad.dtype != value.dtype:
             raise GradcheckError("Analytical gradient has incorrect type")
     return [
-        rushlight.zeros(value.shape, dtype=value.dtype) if grad is None else dense(grad)
+        rushlight.zeros(value.shape, dtype=value.dtype, device=value.device) if grad is None else dense(grad)
         for grad, value in zip(found, inputs, strict=True)
     ]
 
@@ -155,7 +158,9 @@ def analytical_jacobians(inputs, output, unit) -> list[Tensor]:
         for place, grad in enumerate(gradients_of(output, inputs, one_at(output, element, unit))):
             columns[place].append(grad.detach().reshape(-1))
     return [
-        rushlight.stack(column, 1) if column else rushlight.zeros(value.numel(), 0, dtype=value.dtype)
+        rushlight.stack(column, 1)
+        if column
+        else rushlight.zeros(value.numel(), 0, dtype=value.dtype, device=value.device)
         for column, value in zip(columns, inputs, strict=True)
     ]
 
@@ -189,8 +194,9 @@ Mismatch.__name__ = Mismatch.__qualname__ = "GradcheckError"
 
 def random_direction(like: Tensor, generator: Any) -> Tensor:
     """A vector of length 1 for every element, of torch's numbers: real, also for complex elements."""
-    found = rushlight.rand(like.numel(), generator=generator, dtype=_C.float32)
-    found = found.to(like.real.dtype if like.is_complex() else like.dtype).reshape(like.shape)
+    found = rushlight.rand(like.numel(), generator=generator, dtype=_C.float32, device="cpu")
+    dtype = like.real.dtype if like.is_complex() else like.dtype
+    found = found.to(like.device, dtype).reshape(like.shape)
     return found / found.norm()
 
 

@@ -263,7 +263,7 @@ Call it with `check_batched_grad=False` to leave this test out.
 
 def _check_batched(outputs, targets) -> None:
     for o, output in enumerate(outputs):
-        rows = [rushlight.randn(output.shape, dtype=output.dtype) for _ in range(2)]
+        rows = [rushlight.randn_like(output) for _ in range(2)]
         single = [gradients_of(output, targets, row) for row in rows]
         try:
             batched = rushlight.autograd.grad(

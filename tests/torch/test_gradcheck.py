@@ -282,6 +282,24 @@ def cases(torch):
         ]
         return told, torch.rand(1)
 
+    @case("where another device is the default")
+    def _():
+        x, z, wrong = L(2), Lc(2), mk(lambda ctx, x: x * 2, lambda ctx, g: g * 3)
+        all_at_once = {
+            "check_forward_ad": True,
+            "check_batched_grad": True,
+            "check_batched_forward_grad": True,
+        }
+        with torch.device("meta"):
+            told = [
+                err(gradcheck, function, (value,), fast_mode=fast, **options)
+                for fast in (False, True)
+                for value in (x, z)
+                for function in (torch.sin, lambda v: (v * 2, v.sum()), lambda v: v.detach(), wrong.apply)
+                for options in ({}, all_at_once)
+            ]
+            return told, [err(gradgradcheck, torch.sin, (x,), fast_mode=fast) for fast in (False, True)]
+
     @case("tangents of sparse tensors")
     def _():
         sparse = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
