@@ -361,21 +361,38 @@ PyObject* py_rest_hooks(PyObject*, PyObject* on) {
     return PyBool_FromLong(before);
   });
 }
-// disable_saved_hooks(message or None, whether it may be done while there are some): returns what was there.
+void set_disabled(PyObject* message) {
+  PyObject* before = std::exchange(hooks.disabled, message == Py_None ? nullptr : Py_NewRef(message));
+  refresh_active();
+  Py_XDECREF(before);
+}
+// disable_saved_hooks(message, whether it may be done while there are some)
 PyObject* py_disable_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* message;
     int beside_others = 0;
     if (!PyArg_ParseTuple(args, "O|p", &message, &beside_others)) return nullptr;
-    if (message != Py_None && !PyUnicode_Check(message)) fail(PyExc_TypeError, "the message must be a str");
-    if (message != Py_None && !hooks.pairs.empty() && !beside_others) {
+    if (!PyUnicode_Check(message)) {
+      fail(
+          PyExc_TypeError,
+          "_saved_tensors_hooks_disable(): incompatible function arguments. The following argument types are "
+          "supported:\n    a str");
+    }
+    if (!hooks.pairs.empty() && !beside_others) {
       const char* text = PyUnicode_AsUTF8(message);
       if (!text) return nullptr;
       fail(PyExc_RuntimeError, text);
     }
-    PyObject* before = std::exchange(hooks.disabled, message == Py_None ? nullptr : Py_NewRef(message));
-    refresh_active();
-    return before ? before : Py_NewRef(Py_None);
+    set_disabled(message);
+    Py_RETURN_NONE;
+  });
+}
+// allow_saved_hooks(the message that forbids them still, or None)
+PyObject* py_allow_hooks(PyObject*, PyObject* message) {
+  return guarded([&]() -> PyObject* {
+    if (message != Py_None && !PyUnicode_Check(message)) fail(PyExc_TypeError, "the message must be a str");
+    set_disabled(message);
+    Py_RETURN_NONE;
   });
 }
 
@@ -398,6 +415,7 @@ PyMethodDef functions[] = {{"watch_writes", py_watch_writes, METH_O, nullptr},
                            {"top_saved_hooks", py_top_hooks, METH_VARARGS, nullptr},
                            {"disabled_saved_hooks", py_disabled_hooks, METH_NOARGS, nullptr},
                            {"disable_saved_hooks", py_disable_hooks, METH_VARARGS, nullptr},
+                           {"allow_saved_hooks", py_allow_hooks, METH_O, nullptr},
                            {"rest_saved_hooks", py_rest_hooks, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

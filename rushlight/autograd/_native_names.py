@@ -95,7 +95,7 @@ def _saved_tensors_hooks_is_enabled() -> bool:
 
 def _saved_tensors_hooks_enable() -> None:
     """Allows `saved_tensors_hooks` again."""
-    _C.disable_saved_hooks(None)
+    _C.allow_saved_hooks(None)
 
 
 def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:

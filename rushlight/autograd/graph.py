@@ -405,11 +405,12 @@ class save_on_cpu(saved_tensors_hooks):
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Inside, entering `saved_tensors_hooks` raises a RuntimeError with this message."""
-    before = _C.disable_saved_hooks(error_message)
+    before = _C.disabled_saved_hooks()
+    _C.disable_saved_hooks(error_message)
     try:
         yield
     finally:
-        _C.disable_saved_hooks(before)
+        _C.allow_saved_hooks(before)
 
 
 def _show_facades(node: Any) -> tuple | None:

@@ -416,6 +416,11 @@ def cases(torch):
 
         f()
 
+    @case("disabled by what is no message")
+    def _():
+        with G.disable_saved_tensors_hooks(None):
+            pass
+
     @case("raw saved")
     def _():
         x = L(2)
