@@ -89,7 +89,7 @@ def _explain(node: Any) -> None:
         try:
             warn(text)
         except Warning as refused:  # a warning that is to be an error does not take the place of this one
-            print(f"{type(refused).__name__}: {refused}", file=sys.stderr)
+            print(f"{type(refused).__name__}: {refused}".rstrip("\n"), file=sys.stderr)
 
 
 def _story(node: Any) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """Anomaly detection: the same results and refusals in both libraries."""
 
+import contextlib
+import io
 import threading
 import warnings
 
@@ -160,6 +162,17 @@ def cases(torch):
                 (grad,) = torch.autograd.grad(y, x, create_graph=True)
                 told.append(err(grad.sum().backward))
         return told, [str(w.message).split(". ")[:2] for w in caught if "No forward" in str(w.message)]
+
+    @case("what is printed of warnings that are errors")
+    def _():
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told), warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            with torch.autograd.set_detect_anomaly(True):
+                y = torch.zeros(2, requires_grad=True).sqrt()
+                said = err(lambda: (y * 0).sum().backward())
+        lines = [line for line in told.getvalue().split("\n") if "Triggered" not in line]
+        return said, lines[0], lines[-1:], lines.count("")
 
     @case("what hooks after a node make of its results")
     def _():

@@ -300,6 +300,20 @@ def cases(torch):
             ]
             return told, [err(gradgradcheck, torch.sin, (x,), fast_mode=fast) for fast in (False, True)]
 
+    @case("drawing inside of a batch of tangents")
+    def _():
+        def seeded(function):
+            def draw(x):
+                torch.manual_seed(0)
+                return function(x, training=True)
+
+            return draw
+
+        x = torch.tensor([-1.0, 2.0, -3.0], dtype=torch.float64, requires_grad=True)
+        options = {"check_forward_ad": True, "check_batched_forward_grad": True}
+        functions = torch.nn.functional.rrelu, torch.nn.functional.dropout
+        return [err(gradcheck, seeded(function), (x,), **options) for function in functions]
+
     @case("tangents of sparse tensors")
     def _():
         sparse = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()

@@ -301,7 +301,11 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         wide = rushlight.float64 if input.dtype == rushlight.float64 else rushlight.float32
         bounds = rushlight.tensor([lower, upper], dtype=wide)
         drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64)
-        drawn.uniform_(*bounds.tolist(), generator=generator)
+        batching = _C.set_batching(False)  # of this drawing torch takes no notice in a batch
+        try:
+            drawn.uniform_(*bounds.tolist(), generator=generator)
+        finally:
+            _C.set_batching(batching)
         slope = rushlight.ones_like(input).masked_scatter(below, drawn.to(input.dtype))
     return input.mul_(slope) if inplace else _straight(input) * slope
 
