@@ -297,6 +297,7 @@ void Run::look_for_nan(Node* node) {
 
 // Hands over what has arrived for this node, if it was asked for.
 void Run::capture(Node* node, Tensor** grads) {
+  show_dense(grads, node->output_count);
   bool leaf = node->kind == Node::accumulate && !accumulate;  // nobody else runs its hooks
   TensorRef hooked = leaf ? share(grads[0]) : TensorRef();
   if (leaf) run_leaf_hooks(node->leaf(), hooked);
@@ -342,6 +343,7 @@ void Run::capture(Node* node, Tensor** grads) {
       bool posts = node->extra && node->extra->posthooks;
       bool kept = posts && grad && !extra_of(node->leaf())->grad &&
                   becomes_grad(grad.get(), node->leaf(), create_graph);
+      if (posts) show_dense(grad);
       TensorRef arrived = posts && !kept ? grad : TensorRef();
       Tensor* leaf = node->leaf();
       if (leaf->grad_fn && grad) {
@@ -360,6 +362,9 @@ void Run::capture(Node* node, Tensor** grads) {
       }
       if (kept && leaf->extra->grad) arrived = new_alias(leaf->extra->grad);
       run_post_hooks(node, std::move(arrived), posts);
+    } else if (captures && state.capture < 0) {
+      TensorRef grad(std::exchange(grads[0], nullptr));
+      run_leaf_hooks(node->leaf(), grad);
     }
     return;
   }
@@ -385,8 +390,10 @@ void Run::capture(Node* node, Tensor** grads) {
     std::vector<TensorRef> before;
     Tensor** given = nullptr;  // a Function may take its gradients away, to free them while it runs
     if (node->extra && node->extra->posthooks) {
+      show_dense(grads, node->output_count);
       for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
     } else if (node->kind == Node::custom) {
+      show_dense(grads, node->output_count);
       given = grads;
     }
     bool applies = node->kind == Node::custom || !hooked;
@@ -526,12 +533,15 @@ void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool kee
     explicit Frees(bool on) : before(std::exchange(frees_graph, on)) {}
     ~Frees() { frees_graph = before; }
   } frees(!keep_graph && !create_graph);
+  // At the only root the hooks of tensors run though nothing that is asked for lies behind, as in torch.
+  bool alone = roots.size() == 1;
   for (Root& root : roots) {
-    if (run.info(root.edge.node).needed) run.add(root.edge, fit_root(root, size_t(&root - roots.data())));
+    if (run.info(root.edge.node).needed || alone)
+      run.add(root.edge, fit_root(root, size_t(&root - roots.data())));
   }
   for (Root& root : roots) {
     RunInfo& state = run.info(root.edge.node);
-    if (state.dependencies == 0 && state.needed &&
+    if (state.dependencies == 0 && (state.needed || alone) &&
         std::find(run.ready.begin(), run.ready.end(), root.edge.node) == run.ready.end()) {
       run.push(root.edge.node);
     }

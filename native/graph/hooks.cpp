@@ -82,8 +82,29 @@ void retain_gradient(Tensor* t, Tensor* grad) {
   set_gradient(t, TensorRef(as_tensor(call(plus, args))));
 }
 
+// Note [spread gradients]
+// The gradient of a mean is the same for all elements, and stays one number that is read over and over: the
+// next product makes a tensor of it anyway. Torch divides after it has expanded; who is shown the gradient (a
+// hook, a Function, grad()) may write into it. Such a tensor and its views are flagged (Tensor::SPREAD).
+void show_dense(TensorRef& grad) {
+  if (!grad || !(grad->flags & Tensor::SPREAD)) return;
+  static Primitive& copy = primitive("contiguous_copy");
+  GradMode off(false);
+  grad = call_on(copy, grad.get());
+}
+
+void show_dense(Tensor** grads, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!grads[i] || !(grads[i]->flags & Tensor::SPREAD)) continue;
+    TensorRef grad(std::exchange(grads[i], nullptr));
+    show_dense(grad);
+    grads[i] = grad.release();
+  }
+}
+
 void run_prehooks(Node* node, Tensor** grads) {
   NodeExtra* extra = node->extra;
+  show_dense(grads, node->output_count);
   if (extra->tensor_hooks) {
     Ref<PyObject> hooks = checked(PyList_AsTuple(extra->tensor_hooks));
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(hooks.get()); k++) {
@@ -116,6 +137,7 @@ void run_prehooks(Node* node, Tensor** grads) {
 }
 
 void run_node_prehooks(Node* node, Tensor** grads) {
+  show_dense(grads, node->output_count);
   Ref<PyObject> hooks = checked(PyDict_Values(node->extra->prehooks));
   std::vector<uint32_t> shown = shown_outputs(node);
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
@@ -136,6 +158,7 @@ void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vecto
   Ref<PyObject> hooks = checked(PyDict_Values(node->extra->posthooks));
   std::vector<uint32_t> edges, outputs = shown_outputs(node);
   for (uint32_t i = 0; i < results.size(); i++) {
+    show_dense(results[i]);
     if (shows_edge(node, i)) edges.push_back(i);
   }
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
@@ -158,6 +181,7 @@ void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vecto
 
 void run_leaf_hooks(Tensor* leaf, TensorRef& grad) {
   if (!leaf->extra || !leaf->extra->hooks) return;
+  show_dense(grad);
   Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->hooks));
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
     run_tensor_hook(PyList_GET_ITEM(hooks.get(), k), grad);
@@ -184,4 +208,15 @@ void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected) {
   }
 }
 
+namespace {
+
+// mark_spread(gradient): itself, flagged. See Note [spread gradients].
+PyObject* py_mark_spread(PyObject*, PyObject* o) {
+  if (is_tensor(o) && !as_tensor(o)->is_contiguous()) as_tensor(o)->flags |= Tensor::SPREAD;
+  return Py_NewRef(o);
+}
+PyMethodDef functions[] = {{"mark_spread", py_mark_spread, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
 }  // namespace rl

@@ -274,12 +274,14 @@ PyObject* node_unpack(PyObject* self, PyObject* args) {
 }
 
 // An output whose object is gone, if the node saved it; None if it did not or was freed.
-Ref<PyObject> saved_output(Node* node, uint32_t nr) {
+Ref<PyObject> saved_output(Node* node, uint32_t nr, bool looks) {
   if (node->kind != Node::operation || node->released || nr >= 16 || !(node->want_outs >> nr & 1))
     return share(Py_None);
-  int behind = bit_count(uint16_t(node->want_outs >> nr));
+  int at = node->saved_count - bit_count(uint16_t(node->want_outs >> nr));
+  // Who looks at a graph calls no hooks of those who made it.
+  if (looks && node->saved[at].object && is_packed(node->saved[at].object)) return share(Py_None);
   GradMode on(true);
-  return unpack(node, node->saved_count - behind, int(nr));
+  return unpack(node, at, int(nr));
 }
 
 // _output(nr): what this output holds, with its history; None if it is gone.
@@ -290,7 +292,7 @@ PyObject* node_output(PyObject* self, PyObject* number) {
     bool exists = nr >= 0 && nr < long(self_node(self)->output_count);
     if (!exists) Py_RETURN_NONE;
     Tensor* living = living_output(self_node(self), uint32_t(nr));
-    if (!living) return saved_output(self_node(self), uint32_t(nr)).release();
+    if (!living) return saved_output(self_node(self), uint32_t(nr), false).release();
     TensorRef result = new_alias(living);  // another object, as what was saved of a result is
     result->grad_fn = self_node(Py_NewRef(self));
     result->output_nr = uint32_t(nr);
@@ -310,7 +312,7 @@ PyObject* node_input(PyObject* self, PyObject* number) {
     Edge edge = edges[size_t(at)];
     bool leaf = edge.node->kind == Node::accumulate;
     Tensor* living = leaf ? edge.node->leaf() : living_output(edge.node, edge.nr);
-    return living ? Py_NewRef(living->object()) : saved_output(edge.node, edge.nr).release();
+    return living ? Py_NewRef(living->object()) : saved_output(edge.node, edge.nr, true).release();
   });
 }
 
@@ -347,6 +349,7 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
       if (any) accumulate_grad(node->leaf(), share(grads[0]), modes.grad);
     } else if (any) {
       apply_node(node, grads.data(), results, nullptr);
+      for (TensorRef& result : results) show_dense(result);
     }
     Ref<PyObject> list = checked(PyList_New(0));
     for (uint32_t i = 0; i < results.size(); i++) {

@@ -39,6 +39,9 @@ void run_prehooks(Node* node, Tensor** grads);
 // empty, the accumulator's was not `expected` to be shown).
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads);
 void run_leaf_hooks(Tensor* leaf, TensorRef& grad);
+// Note [spread gradients]: before somebody sees it, a gradient that torch has for each element is made so.
+void show_dense(TensorRef& grad);
+void show_dense(Tensor** grads, size_t count);
 void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected);
 
 }  // namespace rl

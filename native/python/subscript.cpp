@@ -178,7 +178,7 @@ struct Walker {
       named_dim++;
     } else if (o == Py_Ellipsis) {
       dim += unspecified;
-      named_dim += unspecified;
+      named_dim++;
     } else if (o == Py_None) {
       view = unsqueeze_at(view.get(), dim++);
       named_dim++;

@@ -241,7 +241,7 @@ namespace {
 TensorRef alias_with(Tensor* t, Sizes sizes, Sizes strides, int64_t offset, uint16_t lazy) {
   TensorRef alias(allocate_tensor());
   alias->dtype = t->dtype;
-  alias->flags = uint16_t((t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS)) | lazy);
+  alias->flags = uint16_t((t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::SPREAD)) | lazy);
   set_geometry(alias.get(), sizes, strides);
   alias->offset = offset;
   alias->storage = t->storage;
@@ -258,8 +258,8 @@ TensorRef new_alias(Tensor* t) {
   if ((t->ndim > 4) | (t->flags & Tensor::LAZY)) return new_alias(t, t->sizes(), t->strides(), t->offset);
   TensorRef alias(allocate_tensor());
   alias->dtype = t->dtype;
-  alias->flags =
-      t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::CONTIGUOUS | Tensor::ODD_STRIDES);
+  alias->flags = t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::CONTIGUOUS |
+                             Tensor::ODD_STRIDES | Tensor::SPREAD);
   alias->ndim = t->ndim;
   alias->numel = t->numel;
   alias->offset = t->offset;

@@ -59,6 +59,7 @@ struct Tensor {
     LOOSE = 2048,               // a bool on foreign bytes: any but 0 reads as true
     HELD = 4096,                // is another tensor's gradient or base, Note [loops], python/collector.cpp
     ODD_STRIDES = 8192,         // contiguous, but dimensions of size 1 have strides that no new tensor has
+    SPREAD = 16384,             // a gradient that is one number for many elements; in torch each has its own
     LAZY = CONJ | NEG | LOOSE,  // see Note [lazy views], python/lazy_views.cpp
   };
 

@@ -41,10 +41,15 @@ def _mm(size: tuple, *operands: Operand, after: tuple[Step, ...] = ()) -> Parts:
 
 
 def _saved(node: Node, name: str) -> Any:
-    """What the node saved under its primitive's name; None if that was not needed or is gone."""
+    """What the node saved under its primitive's name; None if that was not needed, is gone, or was packed by
+    a hook: to look at a graph calls none."""
     if node._released:
         return None
-    return next((node._unpack(slot, out) for found, slot, out in node._names_saved() if found == name), None)
+    for found, slot, out in node._names_saved():
+        if found == name:
+            packed = getattr(_C.raw_saved(node, slot, out), "unpack_hook", None) is not None
+            return None if packed else node._unpack(slot, out)
+    return None
 
 
 def _leads(node: Node) -> tuple:

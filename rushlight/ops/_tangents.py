@@ -54,6 +54,12 @@ RANDOM = {
 }  # fmt: skip
 
 
+def _fitted(tangent: Tensor, like: Tensor) -> Tensor:
+    """The tangent in the dtype and size of another tensor; itself if it is so, which a graph shows."""
+    tangent = tangent.to(like.dtype)
+    return tangent if tangent.shape == like.shape else tangent.expand(like.shape)
+
+
 def _zero_for(value: Any) -> Any:
     """What stands for an input without tangent in a linear operation."""
     if isinstance(value, Tensor):
@@ -113,7 +119,7 @@ def _elementwise(op: _C.Primitive, args: tuple, tangents: tuple, out: Tensor) ->
         if tangent is None:
             continue
         rule, params = RULES[op.__name__].get(i) or _refuse(op)
-        given = _arguments(params, args, (out,), [tangent.to(out.dtype).expand(out.shape)], ())
+        given = _arguments(params, args, (out,), [_fitted(tangent, out)], ())
         term = rule(*given)
         if term is not None:
             total = term if total is None else total + term
@@ -174,7 +180,7 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
                     continue
                 if v.is_complex() and not x.is_complex():
                     v = v.real
-                pairs.append((v, t.to(v.dtype).expand(v.shape)))
+                pairs.append((v, _fitted(t, v)))
     finally:
         _C.set_grad_enabled(before)
     wanted = [g for g in grads if g.requires_grad]

@@ -54,9 +54,9 @@ derivative(
 
 def _mean_gradient(g, x_shape, dim, keepdim):
     count = _count(x_shape, dim)
-    if count and _C.asks_dispatch(g):  # who looks on sees torch's order
+    if count and (_C.is_grad_enabled() or _C.asks_dispatch(g)):  # who looks on sees torch's order
         return ops.restore(g, x_shape, dim, keepdim) / count
-    return ops.restore(g / count if count else g, x_shape, dim, keepdim)
+    return _C.mark_spread(ops.restore(g / count if count else g, x_shape, dim, keepdim))
 
 
 derivative("mean", x=lambda g, x_shape: _mean_gradient(g, x_shape, None, False))

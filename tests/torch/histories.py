@@ -8,6 +8,8 @@ import re
 import warnings
 from pathlib import Path
 
+from history_functions import functions
+
 STEPS = 8
 KINDS = {"view": 25, "value": 26, "write": 25, "hook": 7, "backward": 11, "mode": 6}
 
@@ -52,108 +54,6 @@ def source(lines):
         text = f"with {text}:" if kind == "mode" else f"{made} = {text}" if made else text
         told.append("    " * depth + text)
     return "\n".join(told)
-
-
-def _functions(torch):
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            return 3 * g * ctx.saved_tensors[0] ** 2
-
-        @staticmethod
-        def jvp(ctx, t):
-            return 3 * t * ctx.saved_tensors[0] ** 2
-
-    class Late(torch.autograd.Function):
-        @staticmethod
-        def forward(x):
-            return x.exp()
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(output)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * ctx.saved_tensors[0]
-
-    class Pair(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, a, b):
-            return a * 2, b + 1
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g * 2, h
-
-    class Write(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.mark_dirty(x)
-            return x.mul_(3)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 3
-
-    class View(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.view_as(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 5
-
-    class Same(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g
-
-    class Part(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x[0]
-
-        @staticmethod
-        def backward(ctx, g):
-            return torch.stack([g, g])
-
-    class Parts(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.view_as(x), x.t()
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g + h.t()
-
-    class Mixed(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, n):
-            rounded = x.round()
-            ctx.mark_non_differentiable(rounded)
-            ctx.set_materialize_grads(False)
-            return x * n, rounded, None
-
-        @staticmethod
-        def backward(ctx, g, h, _):
-            return (None if g is None else g * 3), None
-
-    class Sub(torch.Tensor):
-        pass
-
-    return {made.__name__: made for made in (Cube, Late, Pair, Write, View, Same, Part, Parts, Mixed, Sub)}
 
 
 _METHODS = ("is_inference", "is_conj", "is_neg")
@@ -258,7 +158,7 @@ def run(torch, lines):
     def f(z):
         return (z * z).sin()
 
-    names = {"torch": torch, "copy": copy, "log": log, "f": f, **_functions(torch)}
+    names = {"torch": torch, "copy": copy, "log": log, "f": f, **functions(torch)}
     names |= {"F": torch.nn.functional, "fw": torch.autograd.forward_ad}
     names["checkpoint"] = torch.utils.checkpoint.checkpoint
     torch.manual_seed(0)

@@ -333,6 +333,96 @@ def cases(torch):
             torch.utils.swap_tensors(a, b)
         return a, b
 
+    @case("the gradient of a mean may be written")
+    def _():
+        told = []
+        for mean in (
+            lambda t: t.mean(),
+            lambda t: t.mean(0).sum(),
+            lambda t: (t + 1).mean(),
+            lambda t: t.view(-1).mean(),
+            lambda t: t.mean(-1, keepdim=True).sum(),
+        ):
+            x, y, z = R(2, 2), R(2, 2), R(2, 2)
+            x.register_hook(lambda g: g.mul_(2))
+            mean(x).backward()
+            (grad,) = torch.autograd.grad(mean(y), y)
+            made = z * 1
+            made.register_hook(lambda g: g.add_(1))
+            made.retain_grad()
+            mean(made).backward()
+            told += [x.grad, x.grad.stride(), grad.stride(), grad.mul_(3), z.grad, made.grad]
+            (grad,) = torch.autograd.grad((mean(y) * 3).exp(), y, create_graph=True)
+            told += [grad.stride(), grad.grad_fn.name()]
+        return told
+
+    @case("a Function writes the gradient of a mean")
+    def _():
+        class Writes(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                return g.mul_(4)
+
+        x, seen = R(2, 2), []
+        made = Writes.apply(x)
+        made.grad_fn.register_hook(lambda inputs, outputs: seen.append([g.stride() for g in outputs]))
+        loss = made.mean()
+        loss.grad_fn.register_hook(lambda inputs, outputs: seen.append([g.stride() for g in inputs]))
+        loss.backward()
+        return x.grad, seen, R(3).mean().grad_fn(torch.ones(())).add_(1)
+
+    @case("hooks where a backward begins, though nothing is asked for behind")
+    def _():
+        seen = []
+
+        def hook(name):
+            return lambda g: seen.append((name, g.clone()))
+
+        x, w = R(2), R(2)
+        w.register_hook(hook("leaf"))
+        inner = w * 2
+        inner.register_hook(hook("inner"))
+        outer = inner + 1
+        outer.register_hook(hook("outer"))
+        ones = torch.ones(2)
+        told = [
+            err(lambda: torch.autograd.grad(w, x, ones)),
+            torch.autograd.grad(outer, x, ones, retain_graph=True, allow_unused=True),
+            torch.autograd.grad([outer, inner, w], x, [ones] * 3, retain_graph=True, allow_unused=True),
+            torch.autograd.grad([w, x * 2], x, [ones] * 2, allow_unused=True),
+            err(lambda: torch.autograd.backward(w, ones, inputs=[x])),
+        ]
+        return told, seen, w.grad, x.grad
+
+    @case("looking at a graph calls no hooks")
+    def _():
+        calls = []
+        x, y = R(2, 2), R(2, 2) * 1
+        with torch.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v: calls.append(0) or 1 / 0):
+            made = x.exp() @ y, torch.nn.functional.linear(y, x), (x.exp() * 1) @ y[0]
+        return [chain(each, 3) for each in made], calls
+
+    @case("the dimension of an index is its place among the others")
+    def _():
+        x, empty = torch.ones(2, 3, 4), torch.ones(0)
+        dots, every = Ellipsis, slice(None)
+        places = (dots, 9), (0, dots, 9), (None, dots, 9), (dots, 9, 0), (every, None, 9), (dots, None, 9)
+        told = [err(lambda at=at: x[at]) for at in places]
+        return told + [err(lambda: empty[..., -1]), err(lambda: empty[None, ..., 0]), err(lambda: empty[0])]
+
+    @case("the graph of a tangent")
+    def _():
+        fw = torch.autograd.forward_ad
+        x, t = R(2, 2), R(2, 2)
+        with fw.dual_level():
+            dual = fw.make_dual(x, t.exp())
+            made = dual.exp(), dual[0].exp(), dual.cos(), dual * dual
+            return [after(fw.unpack_dual(each).tangent) for each in made]
+
     return found
 
 
