@@ -412,7 +412,7 @@ def cases(torch):
         dots, every = Ellipsis, slice(None)
         places = (dots, 9), (0, dots, 9), (None, dots, 9), (dots, 9, 0), (every, None, 9), (dots, None, 9)
         told = [err(lambda at=at: x[at]) for at in places]
-        return told + [err(lambda: empty[..., -1]), err(lambda: empty[None, ..., 0]), err(lambda: empty[0])]
+        return [*told, err(lambda: empty[..., -1]), err(lambda: empty[None, ..., 0]), err(lambda: empty[0])]
 
     @case("the graph of a tangent")
     def _():
