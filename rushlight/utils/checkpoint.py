@@ -154,9 +154,13 @@ class GraphExecGroup:
     ...     b.sum().backward()
     """
 
-    def __init__(self) -> None:
-        self._run = object()  # stands for the backward that several calls are together
-        self._frames: weakref.WeakSet = weakref.WeakSet()
+    _run: object  # stands for the backward that several calls are together
+    _frames: weakref.WeakSet
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> GraphExecGroup:  # derived classes need not call __init__
+        group = super().__new__(cls)
+        group._run, group._frames = object(), weakref.WeakSet()
+        return group
 
     def __enter__(self) -> GraphExecGroup:
         current = _get_graph_exec_group()
