@@ -726,8 +726,9 @@ namespace {
 
 TensorRef real_part(TensorRef grad) {
   static Primitive& real = primitive("real");
-  if (!asks_dispatch(grad.get()) || is_any_sparse(grad.get())) return call_on(real, grad.get());
-  // Whoever is asked knows it as torch's two views.
+  bool seen = asks_dispatch(grad.get()) || (modes.grad && grad->requires_grad());
+  if (!seen || is_any_sparse(grad.get())) return call_on(real, grad.get());
+  // Whoever is asked knows it as torch's two views, and so it is recorded.
   static Primitive &pairs = primitive("view_as_real"), &select = primitive("select");
   TensorRef both = call_on(pairs, grad.get());
   Ref<PyObject> dim = checked(PyLong_FromLong(both->ndim - 1)), first = checked(PyLong_FromLong(0));

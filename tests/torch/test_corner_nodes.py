@@ -361,6 +361,19 @@ def cases(torch):
                 found.append(([graph(g.grad_fn) for g in grads], grads, again))
         return found, seen
 
+    @case("recorded gradients of real tensors among complex ones")
+    def _():
+        found = []
+        for operation in (lambda x, z: x + z, lambda x, z: x.to(torch.complex64) * 2, lambda x, z: z - x):
+            x, z = L(2), torch.tensor([1 + 2j, 3 - 1j])
+            (grad,) = torch.autograd.grad(operation(x, z).abs().sum(), x, create_graph=True)
+            path, node = [], grad.grad_fn
+            while node and len(path) < 4:
+                path.append(node.name())
+                node = next((n for n, _ in node.next_functions if n), None)
+            found.append((path, grad, grad.stride(), torch.autograd.grad((grad * grad).sum(), x)))
+        return found
+
     @case("gradients of another layout than the leaf's")
     def _():
         found = []
