@@ -106,14 +106,25 @@ bool check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, Tensor* ou
   } else if (tangent != Py_None) {
     check_view(call, out, as_tensor(tangent));
   }
-  if (tangent != Py_None && !same_sizes(as_tensor(tangent), out)) {
+  if (tangent == Py_None) return false;
+  if (tangent_of(as_tensor(tangent))) {
+    fail(PyExc_RuntimeError,
+         "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
+  }
+  if (!is_differentiable(as_tensor(tangent)->dtype)) {
+    failf(PyExc_RuntimeError,
+          "Expected both tensor and its forward grad to be floating point or complex: jvp returned a tensor "
+          "of %s at position %zd",
+          dtype_name(as_tensor(tangent)->dtype), i);
+  }
+  if (!same_sizes(as_tensor(tangent), out)) {
     fail(PyExc_RuntimeError,
          "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
          "is not supported. Tensor is of size " +
              sizes_text(out->sizes()) + " while the given forward gradient is of size " +
              sizes_text(as_tensor(tangent)->sizes()) + ".");
   }
-  return tangent != Py_None;
+  return true;
 }
 
 // Gives the outputs the tangents that jvp returned.

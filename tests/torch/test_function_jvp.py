@@ -260,7 +260,23 @@ def cases(torch):
                         found.append((name, moves, tangent))
         return found
 
+    @case("a tangent that has a tangent")
+    def _():
+        with fwAD.dual_level():
+            other = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            F = function_of(torch, lambda ctx, x: x * 2, jvp=lambda ctx, t: other)
+            F.apply(fwAD.make_dual(torch.ones(2), torch.ones(2)))
+
     return found
+
+
+def test_tangents_are_no_integers():
+    fwAD = rushlight.autograd.forward_ad
+    F = function_of(rushlight, lambda ctx, x: x * 2, jvp=lambda ctx, t: t.long())
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(rushlight.ones(2), rushlight.ones(2))
+        with pytest.raises(RuntimeError, match=r"complex: jvp returned a tensor of int64"):
+            F.apply(dual)
 
 
 @pytest.mark.parametrize("name", cases(rushlight))
