@@ -1,6 +1,7 @@
 // The Python type of nodes: what `grad_fn` shows, can be asked and be called with. What a node is, and how it
 // comes and goes, is in node.cpp.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -321,6 +322,63 @@ PyObject* node_primitive(PyObject* self, void*) {
   return Py_NewRef(node->kind == Node::operation ? node->op->object() : Py_None);
 }
 
+void add_to(TensorRef& sum, TensorRef grad) {
+  static Primitive& plus = primitive("add");
+  if (!sum) {
+    sum = std::move(grad);
+    return;
+  }
+  PyObject* args[] = {sum->object(), grad->object()};
+  sum = TensorRef(as_tensor(call(plus, args)));
+}
+
+// The derivative of an operation that is composed of several steps, of which `last` is the last: what these
+// pass on to its arguments, `outer`.
+std::vector<TensorRef> through_steps(Node* last, const std::vector<Tensor*>& grads,
+                                     const std::vector<Edge>& outer) {
+  PyObject* since = PyDict_GetItemString(last->extra->kept, "");
+  uint64_t first = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(since, 0));
+  std::map<uint64_t, std::pair<Node*, std::vector<TensorRef>>> steps;  // that wait, by their numbers
+  std::vector<TensorRef> found(outer.size());
+  auto arrive = [&](const Edge& edge, TensorRef grad) {
+    if (edge.node->kind != Node::accumulate && edge.node->sequence >= first) {
+      auto& [node, waiting] = steps[edge.node->sequence];
+      node = edge.node;
+      waiting.resize(node->output_count);
+      add_to(waiting[edge.nr], std::move(grad));
+      return;
+    }
+    size_t places = 0;
+    for (size_t i = 0; i < outer.size(); i++) {
+      if (outer[i].node != edge.node || outer[i].nr != edge.nr) continue;
+      if (!places++) add_to(found[i], share(grad.get()));
+    }
+    if (places > 1) {
+      failf(
+          PyExc_NotImplementedError,
+          "%s is composed of several steps here and was given a tensor twice: a call is not supported on it",
+          node_name(last).c_str());
+    }
+  };
+  for (uint32_t i = 0; i < last->output_count; i++) {
+    if (grads[i]) arrive({last, i}, share(grads[i]));
+  }
+  while (!steps.empty()) {
+    auto [node, waiting] = std::move(std::prev(steps.end())->second);
+    steps.erase(std::prev(steps.end()));
+    std::vector<Tensor*> given;
+    for (const TensorRef& grad : waiting) given.push_back(grad.get());
+    std::vector<TensorRef> results(node->edge_count);
+    apply_node(node, given.data(), results, nullptr);
+    for (uint32_t i = 0; i < results.size(); i++) {
+      if (results[i] && node->edges[i].node) {
+        arrive(node->edges[i], fit_gradient(node, i, std::move(results[i])));
+      }
+    }
+  }
+  return found;
+}
+
 // grad_fn(grad, ...): the derivative alone, without hooks.
 PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
@@ -345,11 +403,31 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     bool any = std::any_of(grads.begin(), grads.end(), [](Tensor* g) { return g; });
     std::vector<TensorRef> results(node->edge_count);
+    std::vector<Edge> outer;
+    if (any && node->kind == Node::operation && outer_edges(node, outer)) {
+      results = through_steps(node, grads, outer);
+      Ref<PyObject> tuple = checked(PyTuple_New(Py_ssize_t(results.size())));
+      for (size_t i = 0; i < results.size(); i++) {
+        PyObject* grad = results[i] ? results[i].release_object() : Py_NewRef(Py_None);
+        PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), grad);
+      }
+      return results.size() == 1 ? Py_NewRef(PyTuple_GET_ITEM(tuple.get(), 0)) : tuple.release();
+    }
     if (node->kind == Node::accumulate) {
       if (any) accumulate_grad(node->leaf(), share(grads[0]), modes.grad);
     } else if (any) {
       apply_node(node, grads.data(), results, nullptr);
       for (TensorRef& result : results) show_dense(result);
+    }
+    // Torch leaves summing back and converting to the engine as well, but in these.
+    static const Primitive &expand = primitive("expand"), &to = primitive("to_dtype");
+    for (uint32_t i = 0; node->kind == Node::operation && i < results.size(); i++) {
+      Node* next = node->edges[i].node;
+      if (!results[i] || !next) continue;
+      bool real = is_complex(results[i]->dtype) && !is_complex(next->outputs[node->edges[i].nr].dtype);
+      if (real || node->op == &expand || node->op == &to) {
+        results[i] = fit_gradient(node, i, std::move(results[i]));
+      }
     }
     Ref<PyObject> list = checked(PyList_New(0));
     for (uint32_t i = 0; i < results.size(); i++) {

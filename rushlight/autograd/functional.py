@@ -353,7 +353,7 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     for index, value in enumerate(inputs):
         columns.append([])
         for element in range(value.numel()):
-            direction = rushlight.zeros(value.numel(), dtype=value.dtype)
+            direction = value.new_zeros(value.numel())
             direction[element] = 1
             _C.mark_batched(direction, True)
             with batching, forward_ad.dual_level():

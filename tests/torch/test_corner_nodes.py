@@ -2,6 +2,7 @@
 
 import warnings
 
+import pytest
 import torch as torch_itself
 from corners import same_in_torch, short_names
 from outcomes import collector, err, function_of, passing_on
@@ -445,6 +446,45 @@ def test_packed_results_are_collected():
         gc.collect()
         freed.append((at_once, alive() is None))
     assert freed == [(True, True), (False, True), (False, True)]
+
+
+CALLED = """
+L(3).expand(2, 3); L(1, 3).expand(2, 3); torch.ones((), requires_grad=True).expand(2); L(2).broadcast_to(4, 2)
+L(3).double(); L(3).half(); L(2) * torch.ones(2, dtype=torch.complex64); L(2) + torch.tensor([1j, 2j])
+torch.complex(L(2), L(2) * 3); torch.polar(L(2), L(2) * 2); torch.logaddexp(L(2), L(2) * 2)
+torch.cdist(L(2, 3), L(2, 3) * 2); torch.dist(L(3), L(3) * 4, 3); torch.kron(L(2), L(3))
+L(2, 3).std(0); L(4).var()
+torch.nn.functional.gelu(L(3), approximate="tanh"); torch.nn.functional.huber_loss(L(3), L(3) * 3)
+torch.hypot(L(2), L(2) * 3); torch.xlogy(L(2), L(2) * 2); torch.special.entr(L(2))
+torch.logsumexp(L(2, 2), 1)
+L(2, 3).norm(dim=1); torch.nn.functional.normalize(L(2, 3)); torch.cosine_similarity(L(2, 3), L(2, 3) * 2)
+"""
+
+
+@pytest.mark.parametrize("expression", [e.strip() for e in CALLED.replace("\n", ";").split(";") if e.strip()])
+def test_nodes_that_are_called_give_the_derivative_of_torchs_operation(expression):
+    def gradients(torch):
+        torch.manual_seed(0)
+        leaves = lambda *sizes: (torch.rand(sizes) + 0.5).requires_grad_()
+        y = eval(expression, {"torch": torch, "L": leaves})
+        weight = torch.ones_like(y).requires_grad_()
+        found = y.grad_fn(weight)
+        found = found if isinstance(found, tuple) else (found,)
+        there = [g for g in found if g is not None]
+        shown = [(list(g.shape), str(g.dtype).rpartition(".")[2], g.requires_grad) for g in there]
+        shown.append([g is None for g in found])
+        values = [torch.view_as_real(g.double() + 0j).flatten().tolist() for g in there]
+        return shown, [[round(value, 3) for value in each] for each in values], y.grad_fn.name()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, of dtypes that are being tried out
+        assert gradients(rushlight) == gradients(torch_itself)
+
+
+def test_a_call_does_not_guess_how_much_comes_from_which_of_two():
+    x = rushlight.ones(2, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="given a tensor twice"):
+        rushlight.polar(x, x).grad_fn(rushlight.ones(2, dtype=rushlight.complex64))
 
 
 def times_warned(torch, always):
