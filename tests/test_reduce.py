@@ -328,3 +328,22 @@ def test_squares_of_deviations_may_be_beyond_the_type(dtype, magnitude, dim):
     x = ((torch.randn(150, 40, dtype=torch.float64) + 1) * magnitude).to(dtype)
     exact = x.double().std(dim)
     assert ((x.std(dim).double() - exact) / exact).abs().max() <= torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize(
+    "average",
+    [
+        lambda x: x.mean(),
+        lambda x: x.mean(0),
+        lambda x: x.mean(1, keepdim=True),
+        lambda x: x.mean((0, 1)),
+        lambda x: torch.nn.functional.adaptive_avg_pool1d(x, 1),
+    ],
+)
+def test_a_hook_may_write_into_the_gradient_of_a_mean(average):
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 1
+    y.register_hook(lambda gradient: gradient.mul_(2))
+    average(y).sum().backward()
+    (plain,) = torch.autograd.grad(average(x).sum(), x)
+    assert torch.equal(x.grad, 2 * plain) and torch.equal(plain.zero_(), torch.zeros(2, 3))
