@@ -536,6 +536,7 @@ PyObject* replace_forward(const Primitive&, PyObject* const* args, Tensor*) {
   read_sizes(args[2], layout, "replace", "layout");
   Buffer b = lay_out(t->sizes(), layout, args + 3, t->dtype, t->device());
   if (!same_sizes(b.part.get(), part)) fail(PyExc_RuntimeError, "bad geometry");
+  check_writable(b.part.get());
   copy_into(b.whole.get(), t);
   copy_into(b.part.get(), part);
   if (b.memory->numel == t->numel && is_dense(t->sizes(), layout)) return b.whole.release_object();

@@ -375,6 +375,19 @@ def cases(torch):
             found.append((path, grad, grad.stride(), torch.autograd.grad((grad * grad).sum(), x)))
         return found
 
+    @case("gradients of what was written through an expanded view")
+    def _():
+        found = []
+        for cut in (lambda b: b.expand(2, 4), lambda b: b[:1].expand(3), lambda b: b.expand(1, 4)):
+            for write in (lambda v: v.zero_(), lambda v: v.fill_(3.0), lambda v: v.view_as(v).zero_()):
+                for recorded in (False, True):
+                    x = L(4)
+                    base = x * 1
+                    write(cut(base))
+                    grad = torch.autograd.grad
+                    found.append(err(grad, (base * base).sum(), x, create_graph=recorded))
+        return found
+
     @case("gradients of another layout than the leaf's")
     def _():
         found = []
