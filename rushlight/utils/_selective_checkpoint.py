@@ -88,13 +88,15 @@ def _kept(value: Any) -> _VersionWrapper:
     return wrapper
 
 
-def _is_to_repeat(args: tuple, kept: Any) -> bool:
-    """Whether a result that was kept is computed again all the same: a view, which must be one of what it is
-    made of now, and a write in place to another tensor than the kept one."""
+def _is_view() -> bool:
+    """Whether the operation of the moment returns a view."""
     _, primitive, out, *_ = _dispatching.calls[-1]
-    if out is None:
-        return primitive is not None and primitive.is_view
-    return args[0].untyped_storage().data_ptr() != kept.val.untyped_storage().data_ptr()
+    return out is None and primitive is not None and primitive.is_view
+
+
+def _is_to_repeat(args: tuple, kept: Any) -> bool:
+    """Whether a kept write in place has to happen again: to another tensor than the kept one."""
+    return _writes() and args[0].untyped_storage().data_ptr() != kept.val.untyped_storage().data_ptr()
 
 
 class _CountingMode(TorchDispatchMode):
@@ -165,6 +167,8 @@ class _CachedTorchDispatchMode(_CountingMode):
         if kept is _RECOMPUTE:
             return func(*args, **kwargs)
         calls[call] = _CONSUMED
+        if _is_view():  # it must be one of what there is now, and writes to its memory are not counted for it
+            return func(*args, **kwargs)
         result = tree_map(lambda wrapper: wrapper.get_val(self.allow_cache_entry_mutation), kept)
         return func(*args, **kwargs) if _is_to_repeat(args, kept) else result
 

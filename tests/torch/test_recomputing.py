@@ -461,6 +461,7 @@ torch.nn.functional.l1_loss(x, y.detach())"""
             (aten.view.default, lambda x: x.view(-1).sin().exp()),
             (aten.t.default, lambda x: (x @ x.t()).exp()),
             (aten.split.Tensor, lambda x: x.split(2)[0].exp().sin()),
+            (aten.select.int, lambda x: (y := x.clone(), y[0].mul_(2), y.sin().exp())[-1]),
             (aten.add_.Tensor, lambda x: x.cos().add_(1).exp()),
             (aten.bernoulli_.float, lambda x: torch.dropout(x, 0.5, True).exp()),
         ):
