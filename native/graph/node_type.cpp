@@ -46,7 +46,11 @@ bool shows_edge(const Node* node, uint32_t edge) {
                                                     "FillBackward0",
                                                     "FillBackward2",
                                                     "ZeroBackward0"};
-  if (others.contains(node->op->node_name)) return false;
+  if (others.contains(node->op->node_name)) {
+    // What is filled has its place, also without a history: a view that was made without recording.
+    return edge == 0 &&
+           (node->op->node_name == "MaskedFillBackward0" || node->op->node_name == "IndexFillBackward0");
+  }
   if (edge >= 3 && node->op->node_name == "NativeBatchNormBackward0") return false;
   // Which input the edge belongs to; a list of tensors has as many as are left over.
   uint32_t input = 0, inputs = uint32_t(node->op->input_count);
