@@ -146,3 +146,10 @@ def test_bags_end_with_the_indices():
             RuntimeError, match="the last offset value should be the size of the indices tensor"
         ):
             F.embedding_bag(indices, weight, torch.tensor([0, 2, 3]), mode=mode, include_last_offset=True)
+
+
+def test_the_gradient_of_a_point_without_another_may_be_written():
+    x = torch.ones(1, 4, requires_grad=True)
+    distances = torch.pdist(x)
+    (gradient,) = torch.autograd.grad(distances, x, torch.ones_like(distances))
+    assert torch.equal(gradient.add_(1), torch.ones(1, 4))

@@ -151,7 +151,7 @@ def pdist(input, p=2.0):
     n = input.size(0)
     if n < 2 or input.size(1) == 0:
         input = once(input, "_pdist_backward", input)
-        return input.new_zeros(max(n * (n - 1) // 2, 0)) + 0 * input.sum()
+        return input.new_zeros(max(n * (n - 1) // 2, 0)) + (0 * input).sum()
     return ops.pdist(input, float(p))
 
 
