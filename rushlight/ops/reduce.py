@@ -202,7 +202,9 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
         return ops.where(attained, ops.sgn(x) * (g / ops.sum_dim(attained, dim, True, None)), 0)
     vanishing = ops.eq(out, 0)
     if ord == 2:
-        return g * ops.masked_fill(x / out, vanishing, 0)
+        if _C.is_grad_enabled():  # what torch records; it does not keep the layout
+            return g * ops.masked_fill(x / out, vanishing, 0)
+        return g * ops.where(vanishing, 0, x / out)
     zero = ops.eq(x, 0)
     base = ops.abs(x) if ord < 2 else ops.where(zero, 1, ops.abs(x))
     power = ops.where(zero, 0, ops.sgn(x) * base ** (ord - 1))
