@@ -23,15 +23,20 @@ inline bool recording() { return modes.grad && !modes.inference; }
 
 extern bool anomaly, anomaly_check_nan;
 
-class GradMode {
+// Switched until it ends: `GradMode off(false);`.
+template <bool Modes::*mode>
+class Switched {
  public:
-  explicit GradMode(bool on) : before(modes.grad) { modes.grad = on; }
-  ~GradMode() { modes.grad = before; }
-  GradMode(const GradMode&) = delete;
+  explicit Switched(bool on) : before(modes.*mode) { modes.*mode = on; }
+  ~Switched() { modes.*mode = before; }
+  Switched(const Switched&) = delete;
 
  private:
   bool before;
 };
+using GradMode = Switched<&Modes::grad>;
+using Derives = Switched<&Modes::derives>;
+using Unrecorded = Switched<&Modes::unrecorded>;
 
 // What a hook switches and never switches back ends with the backward.
 class KeptModes {
@@ -46,26 +51,6 @@ class KeptModes {
 
  private:
   Modes before;
-};
-
-class Derives {
- public:
-  explicit Derives(bool on) : before(modes.derives) { modes.derives = on; }
-  ~Derives() { modes.derives = before; }
-  Derives(const Derives&) = delete;
-
- private:
-  bool before;
-};
-
-class Unrecorded {
- public:
-  explicit Unrecorded(bool on) : before(modes.unrecorded) { modes.unrecorded = on; }
-  ~Unrecorded() { modes.unrecorded = before; }
-  Unrecorded(const Unrecorded&) = delete;
-
- private:
-  bool before;
 };
 
 }  // namespace rl

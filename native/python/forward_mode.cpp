@@ -21,14 +21,8 @@ uint64_t level = 0;       // the number of the open level, 0 for none
 uint64_t last_level = 0;  // numbers are never used twice
 PyObject* formulas = nullptr;
 
-class WithoutForward {
- public:
-  WithoutForward() : before(modes.forward) { modes.forward = false; }
-  ~WithoutForward() { modes.forward = before; }
-  WithoutForward(const WithoutForward&) = delete;
-
- private:
-  bool before;
+struct WithoutForward : Switched<&Modes::forward> {
+  WithoutForward() : Switched(false) {}
 };
 
 void set_tangent(Tensor* t, TensorRef tangent) {
