@@ -255,8 +255,9 @@ _LAZY_NAMES |= dict.fromkeys(
 
 _LAZY_NAMES |= dict.fromkeys(
     (
-        "_conj", "_conj_copy", "_conj_physical", "_dim_arange", "_is_all_true", "_is_any_true",
-        "_is_zerotensor", "_log_softmax", "_neg_view", "_neg_view_copy", "_softmax", "_stack",
+        "_conj", "_conj_copy", "_conj_physical", "_dim_arange", "_efficientzerotensor",
+        "_is_all_true", "_is_any_true", "_is_zerotensor", "_log_softmax", "_neg_view", "_neg_view_copy",
+        "_softmax", "_stack",
         "_unique", "_unique2", "_weight_norm",
         "compiled_with_cxx11_abi", "dsmm", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
         "is_vulkan_available", "nuclear_norm", "set_anomaly_enabled", "spmm", "to_dlpack",

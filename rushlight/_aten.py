@@ -308,7 +308,7 @@ FUNCTIONS = {
     "_fft_c2c": _fft_c2c,
     "_fft_r2c": _fft_r2c,
     "_fft_c2r": _fft_c2r,
-    "_efficientzerotensor": lambda size, **options: rushlight.zeros(size, **options),
+    "_efficientzerotensor": lambda size, **options: rushlight._efficientzerotensor(size, **options),
     "_to_copy": _to_copy,
     "_local_scalar_dense": lambda self: self.item(),
     "lift_fresh": lambda self: self,

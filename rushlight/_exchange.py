@@ -101,6 +101,7 @@ def numpy(self, *, force=False):
 
     if force:
         self = self.detach().resolve_conj().resolve_neg()
+        self = self.clone() if _C.is_zero_for_good(self) else self
     _C.hold_storage(self)  # the array must not be left behind by a storage that moves
     return numpy.asarray(_C.export_buffer(self.detach()))
 

@@ -116,6 +116,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         if tensor_contents is None:
             summarize = count > _options.threshold and len(shape) > 0
             held = tensor.memory() if isinstance(tensor, Unstored) else tensor
+            held = held.clone() if _C.is_zero_for_good(held) else held
             contents = _contents(held, shape, dtype, summarize, len(prefix))
         dtype_is_implied = _reads_back_as(dtype)
     if tensor_contents is not None:

@@ -22,8 +22,20 @@ def _is_any_true(input):
 
 
 def _is_zerotensor(input):
-    """Whether this is a tensor of zeros without memory; it never is."""
-    return False
+    """Whether this is one of :func:`_efficientzerotensor`, or computed from one and known to be all zeros."""
+    return _C.is_zero_for_good(input)
+
+
+def _efficientzerotensor(*size, **options):
+    """Zeros that nobody may write. Products with them are such zeros too, whatever the other factor holds.
+
+    >>> zero = rushlight._efficientzerotensor((2,))
+    >>> zero * rushlight.tensor([1.0, rushlight.inf])
+    tensor([0., 0.])
+    """
+    if options.get("layout") not in (None, rushlight.strided):
+        raise NotImplementedError("_efficientzerotensor() makes tensors of layout torch.strided only")
+    return _C.zero_for_good(rushlight.zeros(*size, **options))
 
 
 def _softmax(input, dim, half_to_float):

@@ -142,6 +142,8 @@ def _reduce_ex(self, protocol):
 
         return _rebuild_wrapper, (type(self), *place, self.requires_grad, _get_obj_state(self))
     plain = _C.as_subclass(self.detach(), Tensor)
+    if _C.is_zero_for_good(plain):
+        raise RuntimeError("ZeroTensor is not serializable, please file an issue if required.")
     lazy = (plain.is_conj(), plain.is_neg())
     _C.set_lazy(plain, False, False)
     return (

@@ -256,7 +256,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
   }
   static Primitive& plus = primitive("add");
   // Sum into a buffer that only the engine holds; otherwise into a new one.
-  if (!create_graph && !modes.forward && !asks_dispatch(slot) && !dispatches(grad.get())) {
+  if (!create_graph && !carrying() && !asks_dispatch(slot) && !dispatches(grad.get())) {
     bool same = same_sizes(slot, grad.get()) && slot->dtype == grad->dtype;
     if (same && owned_alone(slot) && slot->is_contiguous()) {
       PyObject* args[] = {slot->object(), grad->object()};
@@ -527,7 +527,7 @@ void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool kee
   KeptModes kept;
   PutBack put_back{run.put_back};
   // Tangents need every operation, and gradients of inference mode are tensors of it.
-  Unrecorded unrecorded(!create_graph && !modes.forward && !modes.inference);
+  Unrecorded unrecorded(!create_graph && !carrying() && !modes.inference);
   struct Frees {
     bool before;
     explicit Frees(bool on) : before(std::exchange(frees_graph, on)) {}
@@ -605,7 +605,7 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
                   bool create_graph, bool accumulate) {
   auto work = [&] { run_here(roots, captures, keep_graph, create_graph, accumulate); };
   bool deep = Run::current && (Run::current->depth + 1) % DEPTH == 0;
-  if (deep && !modes.forward && !modes.function_mode && !saved_hooks_active()) on_fresh_stack(work);
+  if (deep && !carrying() && !modes.function_mode && !saved_hooks_active()) on_fresh_stack(work);
   else work();
 }
 
@@ -733,7 +733,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
       set_gradient(leaf, std::move(own));
       if (recorded) expect_loop(leaf->object());
     } else if (becomes_grad(grad.get(), leaf, create_graph)) {
-      if (modes.forward) drop_tangent(grad.get());  // it is detached
+      if (carrying()) drop_tangent(grad.get());  // it is detached
       set_gradient(leaf, std::move(grad));
     } else if (becomes_grad_turned(grad.get(), leaf)) {
       set_gradient(leaf, new_alias(grad.get()));
@@ -753,7 +753,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   bool densifies = is_any_sparse(before.get()) && !is_any_sparse(grad.get());
   if (densifies) std::swap(args[0], args[1]);
   if (!create_graph && !densifies) {  // its history, if it has one, stays as it is
-    bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !before->base() && !modes.forward &&
+    bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !before->base() && !carrying() &&
                  !(before->flags & Tensor::INFERENCE);
     if (!plain) {
       TensorRef sum(as_tensor(call_in_place(plus, args)));

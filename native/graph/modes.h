@@ -1,6 +1,7 @@
-// What is switched per thread: recording, inference mode, forward mode. And anomaly detection, which is
-// switched for all threads at once, as in torch.
+// What is switched per thread: recording, inference mode, forward mode. And what is switched for all threads
+// at once, as in torch: anomaly detection and the level of dual tensors.
 #pragma once
+#include <cstdint>
 
 namespace rl {
 
@@ -10,7 +11,7 @@ struct Modes {
   bool torch_function = true;  // false inside DisableTorchFunctionSubclass
   bool function_mode = false;  // a TorchFunctionMode is asked before anything else
   bool unrecorded = false;     // inside the rules of a backward that records nothing
-  bool forward = false;        // inside a dual level: operations carry tangents along
+  bool forward = true;         // false where operations carry no tangents along, though a dual level is open
   bool derives = false;        // inside the rules of a backward that is recorded
   bool batching = false;       // inside a loop over the examples of a batch (python/batching.cpp)
 };
@@ -22,6 +23,9 @@ extern thread_local Modes modes __attribute__((tls_model("initial-exec")));
 inline bool recording() { return modes.grad && !modes.inference; }
 
 extern bool anomaly, anomaly_check_nan;
+
+extern uint64_t dual_level;  // the number of the open level, 0 for none
+inline bool carrying() { return dual_level && modes.forward; }
 
 // Switched until it ends: `GradMode off(false);`.
 template <bool Modes::*mode>

@@ -13,7 +13,7 @@ namespace rl {
 // Whether a result with the shape and dtype of `like` may be written over t, to which `references` are known.
 // A saved value still leads to where it came from; nothing that is computed now goes back there.
 inline bool may_overwrite(Tensor* t, Py_ssize_t references, const Tensor* like, bool saved = false) {
-  return Py_REFCNT(t->object()) == references && modes.unrecorded && !modes.grad && !modes.forward &&
+  return Py_REFCNT(t->object()) == references && modes.unrecorded && !modes.grad && !carrying() &&
          Py_TYPE(t->object()) == TensorType && t->storage->refs == 1 &&
          t->storage->kind != Storage::external && !t->is_meta() && !t->weakrefs && !t->dict &&
          t->is_contiguous() && (saved || !t->requires_grad()) && !t->base() && t->dtype == like->dtype &&

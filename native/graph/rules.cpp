@@ -250,7 +250,7 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
 
 // Calls a primitive from a rule; without the bookkeeping of `call` where nothing is recorded.
 Ref<PyObject> call_in_rule(Primitive& op, PyObject* const* args) {
-  if (modes.grad || modes.forward || modes.inference) return checked(call(op, args));
+  if (modes.grad || carrying() || modes.inference) return checked(call(op, args));
   return checked(run_forward(op, args, nullptr));
 }
 
@@ -444,7 +444,7 @@ const Rule& rule_seen(const Node* node) { return primitive_number(node->op->numb
 // saved what those steps read, the rules themselves are seen.
 bool is_seen(const Node* node, Tensor* const* grads) {
   const Rule& seen = rule_seen(node);
-  if (!seen.function || modes.grad || modes.forward) return false;
+  if (!seen.function || modes.grad || carrying()) return false;
   if ((seen.want_args & ~node->want_args) | (seen.want_shapes & ~node->want_shapes) |
       (seen.want_outs & ~node->want_outs))
     return false;
@@ -675,7 +675,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     if ((!recorded && !asked) || (dispatches(alias) && !asked)) return share(alias->object());
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
     if (!recorded) return Ref<PyObject>(value.release_object());
-    if (modes.forward) share_tangent(alias, value.get());
+    if (carrying()) share_tangent(alias, value.get());
     if (is_differentiable(value->dtype)) {
       Py_INCREF(node->object());
       value->grad_fn = node;

@@ -339,7 +339,7 @@ PyObject* py_before_write(PyObject*, PyObject* o) {
     if (t->base()) refresh_view(t);
     if (!t->grad_fn) return Py_NewRef(o);
     TensorRef kept = clone(t);
-    if (modes.forward) share_tangent(t, kept.get(), true);
+    if (carrying()) share_tangent(t, kept.get(), true);
     Py_INCREF(t->grad_fn->object());
     kept->grad_fn = t->grad_fn;
     kept->output_nr = t->output_nr;
@@ -379,7 +379,7 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (t == result) return Py_NewRef(args[0]);
     auto is_dual = [](const Tensor* x) { return x->extra && x->extra->tangent; };
     bool plain = result->grad_fn && result->dtype == t->dtype && recording() &&
-                 !(modes.forward && (is_dual(t) || is_dual(result)));
+                 !(carrying() && (is_dual(t) || is_dual(result)));
     // A view's base is told of the operation, if that takes its gradient to the view and nowhere else.
     int64_t at = -1;
     if (plain && t->base() && t->extra->differentiable_view) {

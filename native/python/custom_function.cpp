@@ -376,8 +376,8 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     }
     node->argument_count = uint32_t(n);
     node->needs_input_grad = needs.release();
-    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}, modes.forward, separate_context};
-    if (modes.forward) call.tangents = input_tangents(inputs.get());
+    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}, carrying(), separate_context};
+    if (carrying()) call.tangents = input_tangents(inputs.get());
     init_node(node, Node::custom, nullptr, call.executable ? tensors : 0, 0);
     if (call.executable) {
       Edge* edge = node->edges;

@@ -500,6 +500,8 @@ PyObject* py_tolist(PyObject*, PyObject* o) {
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (is_batched(t))
       fail(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
+    if (t->flags & Tensor::ZERO)
+      fail(PyExc_RuntimeError, "tolist() shouldn't be called on a tensor with unallocated storage");
     // A copy: every new list may collect garbage, which may take the memory of t away.
     TensorRef values = t->is_lazy() ? resolved(t) : t->ndim ? clone(t) : share(t);
     return nested_list(values.get(), 0, values->data());
@@ -621,7 +623,8 @@ FACT(nelement, PyLong_FromLongLong(t->numel));
 FACT(dim, PyLong_FromLong(t->ndim));
 FACT(ndimension, PyLong_FromLong(t->ndim));
 FACT(storage_offset, PyLong_FromLongLong(t->offset));
-FACT(data_ptr, PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->address()));
+FACT(data_ptr,
+     PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 || t->flags & Tensor::ZERO ? nullptr : t->address()));
 FACT(element_size, PyLong_FromLong(t->itemsize()));
 FACT(is_floating_point, PyBool_FromLong(is_floating(t->dtype)));
 FACT(is_complex, PyBool_FromLong(is_complex(t->dtype)));

@@ -225,6 +225,10 @@ PyObject* py_export(PyObject*, PyObject* o) {
            "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() "
            "instead.");
     }
+    if (t->flags & Tensor::ZERO) {
+      fail(PyExc_RuntimeError,
+           " Cannot convert a ZeroTensor to numpy. Set force=True if you need the zero array.");
+    }
     if (!format_of(t->dtype)) {
       failf(PyExc_TypeError, "Got unsupported ScalarType %s", dtype_class_name(t->dtype));
     }

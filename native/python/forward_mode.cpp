@@ -1,5 +1,5 @@
 // Forward mode. A dual tensor is a tensor with a tangent in its Extra; while a dual level is open
-// (modes.forward), every primitive that sees one asks Python for the tangents of its outputs
+// (carrying(), in every thread), every primitive that sees one asks Python for the tangents of its outputs
 // (rushlight/ops/_tangents.py knows the formulas) and hangs them on.
 //
 // Tangents carry the number of the level they belong to: closing the level makes all of them stale at once,
@@ -13,11 +13,11 @@
 
 namespace rl {
 
+uint64_t dual_level = 0;
 thread_local bool tangents_wanted = true;
 
 namespace {
 
-uint64_t level = 0;       // the number of the open level, 0 for none
 uint64_t last_level = 0;  // numbers are never used twice
 PyObject* formulas = nullptr;
 
@@ -28,7 +28,7 @@ struct WithoutForward : Switched<&Modes::forward> {
 void set_tangent(Tensor* t, TensorRef tangent) {
   Extra* extra = extra_of(t);
   Tensor* old = std::exchange(extra->tangent, tangent.release());
-  extra->tangent_level = level;
+  extra->tangent_level = dual_level;
   if (old) Py_DECREF(old->object());
 }
 
@@ -110,13 +110,13 @@ TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
 }  // namespace
 
 TensorRef tangent_of(Tensor* t) {
-  if (!t->extra || !level) return {};
-  if (t->extra->tangent_level == level) {  // null: known to have none, whatever its base has
+  if (!t->extra || !dual_level) return {};
+  if (t->extra->tangent_level == dual_level) {  // null: known to have none, whatever its base has
     return t->extra->tangent ? share(t->extra->tangent) : TensorRef();
   }
   Tensor* base = t->extra->base;
   if (!base || !t->extra->differentiable_view || !base->extra || base->dtype != t->dtype) return {};
-  if (!base->extra->tangent || base->extra->tangent_level != level) return {};
+  if (!base->extra->tangent || base->extra->tangent_level != dual_level) return {};
   if (!same_layout(base, base->extra->tangent)) return {};
   TensorRef part = part_of(base->extra->tangent, base, t);
   set_tangent(t, part);
@@ -223,33 +223,28 @@ PyObject* py_set_tangent(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "set_tangent(tensor, tangent) expected");
     Tensor* t = tensor_or_fail(args[0]);
-    if (!level) fail(PyExc_RuntimeError, "there is no open dual level");
+    if (!dual_level) fail(PyExc_RuntimeError, "there is no open dual level");
     set_tangent(t, args[1] == Py_None ? TensorRef() : laid_out_like(t, tensor_or_fail(args[1])));
     Py_RETURN_NONE;
   });
 }
 
 PyObject* py_enter_level(PyObject*, PyObject*) {
-  level = ++last_level;
-  modes.forward = tangents_wanted;
+  dual_level = ++last_level;
   Py_RETURN_NONE;
 }
 PyObject* py_exit_level(PyObject*, PyObject*) {
-  level = 0;
-  modes.forward = false;
+  dual_level = 0;
   Py_RETURN_NONE;
 }
 PyObject* py_set_forward(PyObject*, PyObject* on) {
-  return guarded([&]() -> PyObject* {
-    bool carries = is_true(on) && level;
-    return PyBool_FromLong(std::exchange(modes.forward, carries));
-  });
+  return guarded([&]() -> PyObject* { return PyBool_FromLong(std::exchange(modes.forward, is_true(on))); });
 }
-PyObject* py_carries(PyObject*, PyObject*) { return PyBool_FromLong(modes.forward); }
+PyObject* py_carries(PyObject*, PyObject*) { return PyBool_FromLong(carrying()); }
 PyObject* py_set_wanted(PyObject*, PyObject* on) {
   return guarded([&]() -> PyObject* {
     bool before = std::exchange(tangents_wanted, is_true(on));
-    modes.forward = level && tangents_wanted;
+    modes.forward = tangents_wanted;
     return PyBool_FromLong(before);
   });
 }

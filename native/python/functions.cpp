@@ -308,7 +308,7 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
   if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf), writes)) return nullptr;
   uint64_t since = next_node_number();
   Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed
-  if (saved_hooks_active() && recording() && !modes.forward && !modes.function_mode) {
+  if (saved_hooks_active() && recording() && !carrying() && !modes.function_mode) {
     PyObject* result =
         guarded([&] { return recorded_again(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
     if (!result || result != Py_NotImplemented) return result;
@@ -401,7 +401,7 @@ PyObject* lacking_vectorcall(PyObject* self, PyObject* const* args, size_t nargs
                 no_forward_mode = share(f->no_forward_mode);
   Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
   return guarded([&]() -> PyObject* {
-    if (modes.forward && no_forward_mode && !gives_out(args, positional, kwnames)) {
+    if (carrying() && no_forward_mode && !gives_out(args, positional, kwnames)) {
       Py_ssize_t n = positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
       bool dual = false;
       for (Py_ssize_t i = 0; i < n && !dual; i++) dual = is_dual(args[i]);

@@ -14,6 +14,8 @@
 //     is recorded with the tensors as they were given, so that what is saved is the lazy view.
 // A bool laid on bytes that are not a bool's (`x.view(torch.bool)`) has the flag LOOSE: what reads it sees
 // a copy with 0 and 1 only, as loops over bools take it for granted.
+// A tensor of zeros for good (`torch._efficientzerotensor`) has the flag ZERO, and zeros in its memory, which
+// nobody may write: products with it are of its kind, all else reads it.
 // Memory is only looked at through Tensor::data(), which refuses lazy views in builds with the address
 // sanitizer.
 #include "lazy_views.h"
@@ -30,6 +32,7 @@ void check_writable(Tensor* out);
 namespace {
 
 bool is_lazy(PyObject* o) { return is_tensor(o) && as_tensor(o)->is_lazy(); }
+bool is_zero(PyObject* o) { return is_tensor(o) && as_tensor(o)->flags & Tensor::ZERO; }
 
 // These read and write through copy_into and fill, which see to it.
 bool only_copies(const Primitive& op) {
@@ -72,6 +75,14 @@ PyObject* neg_view_forward(const Primitive&, PyObject* const* args, Tensor*) {
   return flipped_view(input(args[0]), Tensor::NEG);
 }
 
+// Whether torch's rules for zeros give zeros for good, whatever the other operand holds.
+bool stays_zero(const Primitive& op, PyObject* const* args) {
+  bool first = is_zero(args[0]), second = op.input_count > 1 && is_zero(args[1]);
+  if (op.name == "mul" || op.name == "dot" || op.name == "vdot") return first || second;
+  if (op.name == "div") return first && !second;
+  return (op.name == "add" || op.name == "sub") && first && second;
+}
+
 // set_lazy(tensor, conj, neg): how the tensor reads its memory from now on.
 PyObject* py_set_lazy(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
@@ -105,7 +116,21 @@ PyObject* py_set_bit(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// zero_for_good(zeros): the same tensor, which nobody may write from now on.
+PyObject* py_zero_for_good(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = input(o);
+    set_lazy(t, uint16_t((t->flags & Tensor::LAZY) | Tensor::ZERO));
+    return Py_NewRef(o);
+  });
+}
+PyObject* py_is_zero(PyObject*, PyObject* o) {
+  return guarded([&] { return PyBool_FromLong(input(o)->flags & Tensor::ZERO); });
+}
+
 PyMethodDef functions[] = {
+    {"zero_for_good", py_zero_for_good, METH_O, nullptr},
+    {"is_zero_for_good", py_is_zero, METH_O, nullptr},
     {"_set_conj", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_bit<Tensor::CONJ>)),
      METH_FASTCALL, nullptr},
     {"_set_neg", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_bit<Tensor::NEG>)),
@@ -124,6 +149,7 @@ ModuleInit init([](PyObject* module) {
 }  // namespace
 
 PyObject* forward_resolved(const Primitive& op, PyObject* const* args, Tensor* out) {
+  if (out && out->flags & Tensor::ZERO) fail_zero_write(op.name == "copy");
   if (op.options & Primitive::VIEW || only_copies(op)) return run_forward(op, args, out);
   std::vector<Ref<PyObject>> held;
   std::vector<PyObject*> values(args, args + op.args.size());
@@ -145,11 +171,27 @@ PyObject* forward_resolved(const Primitive& op, PyObject* const* args, Tensor* o
       value = list;
     }
   }
-  if (!target) return run_forward(op, values.data(), out);
+  if (!target) {
+    PyObject* result = run_forward(op, values.data(), out);
+    if (!result || out || !stays_zero(op, args)) return result;
+    Ref<PyObject> computed(result);  // for its sizes and dtype
+    Tensor* like = as_tensor(result);
+    TensorRef zero = zeros(like->sizes(), like->dtype, like->device());
+    set_lazy(zero.get(), Tensor::ZERO);
+    return zero.release_object();
+  }
   Ref<PyObject> result(run_forward(op, values.data(), target.get()));
   if (!result) return nullptr;
   copy_into(out, target.get());
   return Py_NewRef(out->object());
+}
+
+void fail_zero_write(bool copies) {
+  fail(PyExc_RuntimeError,
+       copies ? "ZeroTensors are immutable. Please materialize the tensor using `.clone()`, "
+                "if you want a mutable zero tensor."
+              : "ZeroTensors are immutable. Please use the materialized zero tensor obtained "
+                "using .clone() if you want a mutable tensor.");
 }
 
 TensorRef flip_lazy(Tensor* t, uint16_t bits) {

@@ -155,7 +155,8 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     view->dtype = dtype;
     if (is_rare(dtype)) rare_dtypes_seen = true;
     bool loose = dtype == DType::b1 && (t->dtype != dtype || t->is_lazy());
-    if (loose || view->is_lazy()) set_lazy(view.get(), loose ? Tensor::LOOSE : 0);
+    if (loose || view->is_lazy())
+      set_lazy(view.get(), uint16_t((loose ? Tensor::LOOSE : 0) | (t->flags & Tensor::ZERO)));
     view->extra->differentiable_view = false;
     // Unlike other views it is from where it was made.
     view->flags = uint16_t((view->flags & ~Tensor::INFERENCE) | (modes.inference ? Tensor::INFERENCE : 0));
@@ -175,7 +176,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if ((t->requires_grad() || base) && !modes.inference && !(output && !modes.grad))
       fail_with_tensor(PyExc_RuntimeError, "cannot resize variables that require grad", t,
                        "Compute a tensor of the other size instead.");
-    if (modes.forward && !modes.inference && tangent_of(t))
+    if (carrying() && !modes.inference && tangent_of(t))
       fail(PyExc_RuntimeError, "cannot resize variables that has a forward grad");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Shape sizes;
@@ -217,7 +218,7 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
       t->output_nr = view->output_nr;
       join_node(t);
     }
-    if (modes.forward) {
+    if (carrying()) {
       // It is the tangent of the tensor from now on, and no view that somebody made without recording: it
       // asks its base for a history.
       TensorRef tangent = tangent_of(view);

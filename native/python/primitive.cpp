@@ -114,7 +114,7 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
 Saved save_alias(Tensor* t, bool keep_history) {
   bool asked = !keep_history && asks_dispatch(t) && is_differentiable(t->dtype);
   TensorRef alias = asked ? dispatched_detach(t) : new_alias(t);
-  if (modes.forward) share_tangent(t, alias.get());
+  if (carrying()) share_tangent(t, alias.get());
   if (keep_history) {
     alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
     alias->output_nr = t->output_nr;
@@ -590,7 +590,7 @@ struct ClosedArguments {
 // Where hooks look on, the operation as rushlight/ops/_again.py records it: with a node that keeps what
 // torch's does. Empty if it is recorded as it is, as for whoever is asked about it.
 Ref<PyObject> recorded_hooked(Primitive& op, PyObject* const* args) {
-  if (std::exchange(unhooked, nullptr) == &op || modes.forward || modes.function_mode || op.list_inputs)
+  if (std::exchange(unhooked, nullptr) == &op || carrying() || modes.function_mode || op.list_inputs)
     return {};
   bool needs = false;
   for (int i = 0; i < op.input_count; i++) {
@@ -665,7 +665,7 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
     describe_outputs(node.get(), result.get());
     if (node->want_outs) save_outputs(node.get(), result.get(), true);
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
-    if (modes.forward) recorded = node;
+    if (carrying()) recorded = node;
   } else {
     // A view made in inference mode of a tensor from outside is a tensor like that one.
     if (modes.inference && !(op.options & Primitive::VIEW)) {
@@ -673,7 +673,7 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
     }
     note_origin(op, args, needs, result.get());
   }
-  if (modes.forward) {
+  if (carrying()) {
     give_tangents(op, args, result.get());
     if (recorded) share_output_tangents(recorded.get(), result.get());
   }
@@ -709,7 +709,7 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());
   }
   Ref<PyObject> tangent;
-  if (modes.forward) tangent = tangent_of_write(op, args);
+  if (carrying()) tangent = tangent_of_write(op, args);
   Ref<Node> node, recorded;
   if (constant && records) {
     static Primitive &of_one = primitive("floor"), &of_two = primitive("div_floor");  // have such rules
@@ -723,7 +723,7 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
     node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
     if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, true);
   }
-  if (modes.forward) recorded = node;
+  if (carrying()) recorded = node;
   announce_write(self);
   Ref<PyObject> result = flags & Tensor::LAZY ? compute_lazy(op, args, self) : compute(op, args, self);
   note_write(self);

@@ -11,6 +11,7 @@
 #include "../graph/node.h"
 #include "../tensor/reach.h"
 #include "../tensor/unlocked.h"
+#include "lazy_views.h"
 #include "primitive.h"
 
 namespace rl {
@@ -112,6 +113,7 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     layout.check(source->storage);
     bool records = t->requires_grad() || source->requires_grad() ||
                    (t->base() && t->extra->differentiable_view && t->base()->requires_grad());
+    if (t->flags & Tensor::ZERO) fail_zero_write(false);
     if (records && recording()) check_inplace(t);
     if (t->device() != source->device()) {
       fail(PyExc_RuntimeError, "Attempted to set the storage of a tensor on device \"" +

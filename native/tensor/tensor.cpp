@@ -445,6 +445,10 @@ void copy_memory(Tensor* to, Tensor* from) {
 
 // to = conj(from), -from or both, for `to` and `from` of one dtype that are not lazy; may be the same.
 void apply_lazy(Tensor* to, Tensor* from, uint16_t bits) {
+  if (!bits || bits & Tensor::ZERO) {  // a zero has no sign to turn
+    if (to != from) copy_memory(to, from);
+    return;
+  }
   if (bits & Tensor::LOOSE) {
     TensorRef bytes = raw_alias(from);
     bytes->dtype = DType::u8;

@@ -52,15 +52,16 @@ struct Tensor {
     DATA_ALIAS = 16,  // came from `.data`: its writes are also counted as silent ones
     CUT_NO_GRAD = 32,
     CUT_DETACH = 64,
-    ORIGIN_INHERITED = 128,     // storage->written is the line of the tensor this one was computed from
-    CONJ = 256,                 // reads as the conjugate of what its memory holds
-    NEG = 512,                  // reads as the negative of what its memory holds
-    SAVED = 1024,               // a node kept the object itself, Note [what is saved itself], primitive.cpp
-    LOOSE = 2048,               // a bool on foreign bytes: any but 0 reads as true
-    HELD = 4096,                // is another tensor's gradient or base, Note [loops], python/collector.cpp
-    ODD_STRIDES = 8192,         // contiguous, but dimensions of size 1 have strides that no new tensor has
-    SPREAD = 16384,             // a gradient that is one number for many elements; in torch each has its own
-    LAZY = CONJ | NEG | LOOSE,  // see Note [lazy views], python/lazy_views.cpp
+    ORIGIN_INHERITED = 128,  // storage->written is the line of the tensor this one was computed from
+    CONJ = 256,              // reads as the conjugate of what its memory holds
+    NEG = 512,               // reads as the negative of what its memory holds
+    SAVED = 1024,            // a node kept the object itself, Note [what is saved itself], primitive.cpp
+    LOOSE = 2048,            // a bool on foreign bytes: any but 0 reads as true
+    HELD = 4096,             // is another tensor's gradient or base, Note [loops], python/collector.cpp
+    ODD_STRIDES = 8192,      // contiguous, but dimensions of size 1 have strides that no new tensor has
+    SPREAD = 16384,          // a gradient that is one number for many elements; in torch each has its own
+    ZERO = 32768,            // all zeros for good: torch's ZeroTensor, Note [lazy views]
+    LAZY = CONJ | NEG | LOOSE | ZERO,  // see Note [lazy views], python/lazy_views.cpp
   };
 
   PyObject_HEAD PyObject* dict;

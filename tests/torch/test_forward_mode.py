@@ -1,5 +1,6 @@
 """Forward mode: levels, dual tensors, views and writes, custom Functions, inference."""
 
+import threading
 import weakref
 
 import pytest
@@ -517,6 +518,34 @@ def cases(torch):
                 refused = err(lambda: write(dual.expand(2, 3)))  # noqa: B023
                 refused = refused if isinstance(refused, str) else None
                 seen.append((refused, *map(torch.Tensor.tolist, fwAD.unpack_dual(dual))))
+        return seen
+
+    @case
+    def levels_are_seen_by_all_threads():
+        seen = []
+
+        def run(work, *args):
+            thread = threading.Thread(target=lambda: seen.append(err(work, *args)))
+            thread.start()
+            thread.join()
+
+        def work(dual):
+            seen.append(fwAD.unpack_dual(dual * dual))
+            seen.append(fwAD.unpack_dual(fwAD.make_dual(torch.ones(2), torch.ones(2)).exp()))
+            with fwAD._set_fwd_grad_enabled(False):
+                seen.append(fwAD.unpack_dual(dual * 2).tangent)
+            seen.append((fwAD._is_fwd_grad_enabled(), fwAD.unpack_dual(dual.mul_(2)).tangent))
+            fwAD.enter_dual_level()
+
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.ones(2))
+            run(work, dual)
+            with fwAD._set_fwd_grad_enabled(False):  # is the thread's own
+                run(work, dual)
+        run(fwAD.enter_dual_level)
+        seen.append(fwAD.unpack_dual(fwAD.make_dual(torch.ones(2), torch.ones(2)) * 2))
+        run(fwAD.exit_dual_level)
+        seen.append(fwAD.unpack_dual(dual))
         return seen
 
     return found

@@ -92,6 +92,22 @@ k.index_fill_(0, torch.tensor([0]), 5j); k.real.mul_(2); k.masked_fill_(torch.te
 torch._neg_view(k).mul_(2); k.expand(2, 2).add_(1); setattr(k, "data", a)
 k.index_put_((torch.tensor([0, 0]),), torch.tensor([1j, 1j]), accumulate=True); setattr(a, "data", k)
 """
+# z: zeros for good, zz: complex ones, v: ones that some are divided by, w: a leaf
+ZEROS = """
+z; z * v; v * z; z * 2; z * z; z * torch.inf; torch.tensor([torch.nan, torch.inf]) * z; z[0] * v
+z * v.double(); z + v; v + z; z + z; z + 1; z - v; z - z; z / v; v / z; z / z; z.exp(); -z; z.sum()
+z.clone(); z.detach(); z.t(); z.view(2, 1); z.reshape(1, 2); z[0]; z.expand(3, 2); z.to(torch.float64)
+z.view(2, 1).contiguous(); z.conj(); zz.conj(); zz.real; zz.conj().imag; torch.view_as_real(zz)
+torch.view_as_real(zz).mul_(2); z.data; z.view(torch.int32); z.view(torch.int32).add_(1); torch.dot(z, v)
+torch.vdot(v, z); torch.cat([z, v]); torch.where(v > 0, z, v); torch.zeros_like(z); z.add_(1); z.zero_()
+z.fill_(1); z.copy_(v); z.normal_(); z[0].mul_(2); z.__setitem__(0, 1); z.set_(); v.clone().copy_(z)
+v.clone().add_(z); v.clone().mul_(z); z.numpy(); z.tolist(); z.numpy(force=True); z[0].item()
+z.data_ptr(); pickle.dumps(z); torch._efficientzerotensor(2, 3)
+torch._efficientzerotensor(size=(2,), dtype=torch.int64)
+torch._efficientzerotensor((2,), requires_grad=True); torch._efficientzerotensor((2,), device="meta")
+torch.equal(z, torch.zeros(2)); w * z; (w * z).grad_fn.name(); torch.autograd.grad((w * z).sum(), w)
+torch.autograd.grad(w.exp(), w, z)[0].sum(); z.unbind(); z.T.is_contiguous()
+"""
 HISTORIES = """
 k.mul_(1j); k.imag.mul_(2); k[0].mul_(2); torch._neg_view(k).mul_(2); k.exp_(); k.conj_physical_()
 k[0].fill_(2j); k.copy_(b.detach() * 2); b.mul_(2); b.conj().mul_(k)
@@ -131,6 +147,19 @@ def test_results(text):
 @pytest.mark.parametrize("text", cases(OTHERS))
 def test_facts_and_refusals(text):
     ours, theirs = both(lambda torch: eval(text, names(torch)))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("text", cases(ZEROS))
+def test_zeros_for_good(text):
+    def run(torch):
+        zero, w = torch._efficientzerotensor(2), torch.ones(2, requires_grad=True)
+        given = {"z": zero, "zz": torch._efficientzerotensor(2, dtype=torch.cfloat), "v": w.detach(), "w": w}
+        made = eval(text, {**names(torch), **given})
+        tensor = isinstance(made, torch.Tensor)
+        return made, tensor and (made._is_zerotensor(), made._is_view(), made.stride()), zero._version
+
+    ours, theirs = both(run)
     assert ours == theirs
 
 
