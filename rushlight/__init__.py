@@ -213,6 +213,7 @@ _LAZY = {
 }
 # Names that live in such a submodule.
 _LAZY_NAMES = {
+    "ScriptObject": "_script_object",
     "cond": "_compile",
     "GradScaler": "amp",
     "autocast": "amp",

@@ -32,7 +32,7 @@ TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType Di
     per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
     per_tensor_symmetric quint2x4 quint4x2 _scaled_mm_v2 QInt32Storage QInt8Storage QUInt2x4Storage
     QUInt4x2Storage QUInt8Storage
-    ScriptObject vmap while_loop"""
+    vmap while_loop"""
 
 # Tensors with a mask of their own.
 _modules("""
@@ -170,12 +170,16 @@ _utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile
 _C._profiler: gather_traceback=profiler._traceback.gather_traceback
     symbolize_tracebacks=profiler._traceback.symbolize_tracebacks
     CapturedTraceback=profiler._traceback.CapturedTraceback
-    ProfilerActivity=profiler.profiler.ProfilerActivity
-    RecordScope=profiler._config.RecordScope _ExperimentalConfig=profiler._config._ExperimentalConfig
-    _RecordFunctionFast=profiler._config._RecordFunctionFast ProfilerConfig ProfilerState ActiveProfilerType
-    _EventType _ProfilerEvent _TensorMetadata _NNModuleInfo _OptimizerInfo _PyFrameState
-    _ExtraFields_Allocation _ExtraFields_Backend _ExtraFields_Kineto _ExtraFields_OutOfMemory
-    _ExtraFields_PyCCall _ExtraFields_PyCall _ExtraFields_TorchOp _ExtraFields_Vulkan
+    ProfilerActivity=_numbered.ProfilerActivity ActiveProfilerType=_numbered.ActiveProfilerType
+    RecordScope=_numbered.RecordScope _ExperimentalConfig=profiler._config._ExperimentalConfig
+    _RecordFunctionFast=profiler._config._RecordFunctionFast ProfilerState=_numbered.ProfilerState
+    ProfilerConfig=profiler._switches.ProfilerConfig _EventType=_numbered._EventType
+    _ProfilerEvent=profiler._results._ProfilerEvent
+    _TensorMetadata _NNModuleInfo _OptimizerInfo _PyFrameState
+    _ExtraFields_Allocation=profiler._results._ExtraFields_Allocation
+    _ExtraFields_Backend _ExtraFields_Kineto _ExtraFields_OutOfMemory
+    _ExtraFields_PyCCall _ExtraFields_PyCall _ExtraFields_Vulkan
+    _ExtraFields_TorchOp=profiler._results._ExtraFields_TorchOp
     _set_cuda_sync_enabled_val _set_fwd_bwd_enabled_val _set_record_concrete_inputs_enabled_val
 profiler._utils: BasicEvaluation ContextStackEntry EventKey EventMetrics Interval TimelineEvent argmax
     index_of_first_match map_recorded_events_to_aten_ops_with_stack_trace source_code_location _traverse

@@ -10,6 +10,7 @@ import rushlight
 from rushlight import _C, _autograd_fallback, overrides
 from rushlight._absent import absent_class
 from rushlight._archive_names import PyTorchFileReader, PyTorchFileWriter
+from rushlight._script_object import ScriptObject
 from rushlight._type_names import type_name as class_name
 from rushlight._untyped_storage import StorageBase
 from rushlight._warn import warn
@@ -399,5 +400,5 @@ NAMES |= {
     "_get_mem_efficient_sdp_enabled": cuda.mem_efficient_sdp_enabled,
     "_set_sdp_use_mem_efficient": cuda.enable_mem_efficient_sdp,
     "_get_cudnn_sdp_enabled": cuda.cudnn_sdp_enabled, "_set_sdp_use_cudnn": cuda.enable_cudnn_sdp,
-    "_SDPAParams": cuda.SDPAParams,
+    "_SDPAParams": cuda.SDPAParams, "ScriptObject": ScriptObject,
 }  # fmt: skip

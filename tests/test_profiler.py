@@ -325,3 +325,85 @@ def test_ranges_for_a_profiler_that_does_not_listen_go_nowhere(monkeypatch):
     monkeypatch.setenv("INTEL_LIBITTNOTIFY64", "collector.so")
     with pytest.raises(NotImplementedError, match="a collector listens"):
         autograd_profiler.emit_itt().__enter__()
+
+
+def by_hand(state, **measured):
+    wanted = ["report_input_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"]
+    flags = [measured.get(name, False) for name in wanted]
+    return torch.autograd.ProfilerConfig(state, *flags, torch._C._profiler._ExperimentalConfig())
+
+
+def test_a_profile_taken_by_hand():
+    native = torch._C._autograd
+    config, activities = (
+        by_hand(torch.autograd.ProfilerState.KINETO, report_input_shapes=True),
+        {torch.profiler.ProfilerActivity.CPU},
+    )
+    torch.autograd._prepare_profiler(config, activities)
+    torch.autograd._enable_profiler(config, activities)
+    with pytest.raises(RuntimeError, match="already enabled on this thread"):
+        torch.autograd._enable_profiler(config, activities)
+    assert native._profiler_type().name == "KINETO"
+    x = torch.ones(2, 3, requires_grad=True)
+    with record_function("block"):
+        y = (x * 2).sum()
+    y.backward()
+    result = torch.autograd._disable_profiler()
+    assert native._profiler_type().name == "NONE" and native._disable_profiler().events() == []
+    events = {event.name(): event for event in reversed(result.events())}
+    product, derivative = events["aten::mul"], events["MulBackward0"]
+    assert product.shapes() == [[2, 3], []] and product.sequence_nr() == derivative.sequence_nr() >= 0
+    assert result.trace_start_ns() <= product.start_ns() < product.end_ns() <= derivative.start_ns()
+    assert (derivative.scope(), derivative.fwd_thread_id(), product.fwd_thread_id()) == (1, 1, 0)
+    assert events["block"].activity_type() == "user_annotation" and product.device_type().name == "CPU"
+    with pytest.raises(NotImplementedError, match="not their dtypes"):
+        product.dtypes()
+    (block,) = [root for root in result.experimental_event_tree() if root.name == "block"]
+    inner = block.children[0]
+    assert (inner.name, inner.parent, inner.tag.name) == ("aten::mul", block, "TorchOp")
+    assert (
+        inner.extra_fields.sequence_number == product.sequence_nr() and inner.typed[1] is inner.extra_fields
+    )
+
+
+def test_records_of_the_older_profiler():
+    torch.autograd._enable_profiler_legacy(by_hand(torch.autograd.ProfilerState.CPU))
+    with record_function("block"):
+        torch.ones(2) + 1
+    ((first, *records, last),) = torch.autograd._disable_profiler_legacy()
+    assert (first.name(), last.name(), first.kind()) == ("__start_profile", "__stop_profile", "mark")
+    kinds = [(record.kind(), record.name()) for record in records]
+    assert kinds[0] == ("push", "block") and kinds[-1] == ("pop", "")
+    assert ("push", "aten::add") in kinds and records[0].handle() == records[-1].handle()
+    assert 0 <= records[0].cpu_elapsed_us(records[-1]) <= first.cpu_elapsed_us(last)
+    with pytest.raises(RuntimeError, match="PROFILER_STATE"):
+        torch.autograd._disable_profiler_legacy()
+    with torch.autograd.profiler_legacy.profile(record_shapes=True) as measured:
+        torch.ones(2) + 1
+    (add,) = [event for event in measured.function_events if event.name == "aten::add"]
+    assert add.is_legacy and add.input_shapes[0] == [2]
+
+
+def test_the_results_of_a_profile_are_events_too():
+    unfinished = autograd_profiler.profile(use_kineto=True)
+    assert unfinished.kineto_results is None and unfinished.config()._state.name == "KINETO"
+    with profile() as measured:
+        torch.ones(2).exp()
+    assert "aten::exp" in [event.name() for event in measured.profiler.kineto_results.events()]
+
+
+def test_handles_of_ranges():
+    with autograd_profiler.profile() as measured:
+        with record_function("one") as range_:
+            assert type(range_.record) is torch.ScriptObject
+            assert range_.record._type().name() == "_RecordFunction"
+        handle = torch.ops.profiler._record_function_enter("two")
+        torch.ops.profiler._record_function_exit(handle)
+    assert isinstance(handle, torch.Tensor)
+    names = [event.name for event in measured.function_events]
+    assert [name for name in names if not name.startswith("aten::")] == ["one", "two"]
+    for wrong in (3, torch.ones(2)):
+        with pytest.raises(
+            RuntimeError, match=r"Expected a value of type 'Tensor'|temporary cpp type wrapper"
+        ):
+            torch.ops.profiler._record_function_exit(wrong)

@@ -488,11 +488,18 @@ for _old in (Variable, VariableMeta):
 
 # Parts that a program may not need are imported when they are first named.
 _LAZY = {"forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util", "variable"}
-_OF_THE_PROFILER = {
-    "DeviceType": "autograd.profiler_util.DeviceType", "ProfilerActivity": "profiler.ProfilerActivity",
-    "_supported_activities": "profiler.supported_activities",
-    "_record_function_with_args_enter": "autograd.profiler._record_function_with_args_enter",
-    "_record_function_with_args_exit": "autograd.profiler._record_function_with_args_exit",
+_SWITCHES = """
+ProfilerConfig _ProfilerDisableOptions _add_metadata_json _clear_callbacks _disable_profiler
+_disable_profiler_legacy _enable_profiler _enable_profiler_legacy _enable_record_function _is_kineto_stopped
+_kineto_step _prepare_profiler _profiler_type _set_empty_test_observer _soft_assert_raises
+_supported_activities _toggle_collection_dynamic
+"""
+_OF_THE_PROFILER = dict.fromkeys(_SWITCHES.split(), "profiler._switches") | {
+    "DeviceType": "_numbered", "ProfilerActivity": "_numbered", "ProfilerState": "_numbered",
+    "_KinetoEvent": "profiler._results", "_ProfilerResult": "profiler._results",
+    "ProfilerEvent": "profiler._results",
+    "_record_function_with_args_enter": "autograd.profiler",
+    "_record_function_with_args_exit": "autograd.profiler",
 }  # fmt: skip
 
 
@@ -506,8 +513,7 @@ def __getattr__(name: str) -> Any:
     if name in _OF_THE_PROFILER:
         from importlib import import_module
 
-        module, _, own = _OF_THE_PROFILER[name].rpartition(".")
-        return getattr(import_module(f"rushlight.{module}"), own)
+        return getattr(import_module(f"rushlight.{_OF_THE_PROFILER[name]}"), name)
     if name in ("_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks", "_get_sequence_nr"):
         return getattr(_C._autograd, name)
     raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")

@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import time
 import uuid
 import warnings
 from typing import Any
 
 from rushlight import _C
+from rushlight._script_object import ScriptObject
 from rushlight.autograd.profiler_util import (
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
@@ -81,6 +83,7 @@ def _run_on_profiler_stop() -> None:
 
 
 _is_profiler_enabled = False
+_running: profile | None = None
 
 
 # Products with a transposed operand, which torch sees as products of a view.
@@ -174,6 +177,21 @@ def _count_outside(event: FunctionEvent, around: FunctionEvent | None) -> None:
 
 
 def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
+    found = _all_events(raw, with_flops, **options)
+    found._remove_dup_nodes()
+    return found
+
+
+def _results(raw: list, with_flops: bool) -> Any:
+    """What the extension of torch calls the result of a profile."""
+    from rushlight.profiler._results import _ProfilerResult
+
+    first = raw[0][1] if raw else time.perf_counter_ns()
+    return _ProfilerResult(_all_events(raw, with_flops), time.time_ns() - time.perf_counter_ns() + first)
+
+
+def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
+    """Every event, also those that are the only part of another one of their name."""
     first = raw[0][1] if raw else 0
     events: list[FunctionEvent] = []
     innermost: list[FunctionEvent | None] = []  # of each row
@@ -215,9 +233,7 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
                 around.append_cpu_child(event)
             around, sequence = event, -1
         innermost.append(around)
-    found = EventList(events, with_flops=with_flops, tree_built=True, **options)
-    found._remove_dup_nodes()
-    return found
+    return EventList(events, with_flops=with_flops, tree_built=True, **options)
 
 
 class profile:
@@ -237,6 +253,7 @@ class profile:
         record_shapes: bool = False, with_flops: bool = False, profile_memory: bool = False,
         with_stack: bool = False, with_modules: bool = False, use_kineto: bool = False, use_cpu: bool = True,
         experimental_config: Any = None, acc_events: bool = False, custom_trace_id_callback: Any = None,
+        post_processing_timeout_s: float | None = None, activity_filters: dict | None = None,
     ) -> None:  # fmt: skip
         self.enabled = enabled
         if not enabled:
@@ -270,8 +287,43 @@ class profile:
         self.entered = False
         self.trace_id = ""
         self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s, self.activity_filters = (
+            post_processing_timeout_s,
+            activity_filters or {},
+        )
         self.metadata: dict = {}
         self._found: EventList | None = None
+        self._raw: list | None = None
+        self.profiling_start_time_ns = self.profiling_end_time_ns = 0
+        from rushlight._numbered import ProfilerActivity, ProfilerState
+        from rushlight.profiler._config import _ExperimentalConfig
+
+        self.kineto_activities, self.profiler_kind = {ProfilerActivity.CPU}, ProfilerState.KINETO
+        self.experimental_config = experimental_config or _ExperimentalConfig()
+
+    def config(self, create_trace_id: bool = False) -> Any:
+        """What it measures, as the functions of the extension want it said."""
+        from rushlight.profiler._switches import ProfilerConfig
+
+        trace_id = self.create_trace_id() if create_trace_id else self.trace_id
+        return ProfilerConfig(
+            self.profiler_kind, self.record_shapes, self.profile_memory, self.with_stack, self.with_flops,
+            self.with_modules, self.experimental_config, trace_id,
+        )  # fmt: skip
+
+    def default_trace_id(self) -> str:
+        """A name for the trace that no other one has."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """A name for the trace: what the callback says, if there is one."""
+        make = self.custom_trace_id_callback
+        return self.default_trace_id() if make is None else make()
+
+    @property
+    def kineto_results(self) -> Any:
+        """The events one by one and as a tree, as torch's extension shows them; None before the end."""
+        return None if self._raw is None else _results(self._raw, self.with_flops)
 
     def __enter__(self) -> profile | None:
         if not self.enabled:
@@ -297,15 +349,20 @@ class profile:
         show_steps()
         _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
         _run_on_profiler_start()
-        make_id = self.custom_trace_id_callback
-        self.trace_id = make_id() if make_id is not None else uuid.uuid4().hex.upper()
+        global _running
+        _running = self
+        self.trace_id = self.create_trace_id()
         self.metadata["trace_id"] = self.trace_id
+        self.profiling_start_time_ns = time.perf_counter_ns()
 
     def __exit__(self, *error: object) -> None:
         if not self.enabled:
             return
         _run_on_profiler_stop()
-        raw = _C.profiler_stop() if _C._profiler_enabled() else []
+        global _running
+        _running = None
+        self.profiling_end_time_ns = time.perf_counter_ns()
+        self._raw = raw = _C.profiler_stop() if _C._profiler_enabled() else []
         for name in ("record_shapes", "with_stack", "with_flops", "profile_memory", "with_modules"):
             if getattr(self, name):
                 self.metadata.setdefault(name, 1)
@@ -376,24 +433,25 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
         self.run_callbacks_on_exit = True
-        self.record: Any = None
+        self.record: ScriptObject | None = None
 
     def __enter__(self) -> record_function:
-        if not isinstance(self.name, str):
-            raise RuntimeError(_refusal(self.name, self.args))
-        self.record = _C.profiler_begin(self.name)
+        self.record = _enter(self.name, self.args)
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.run_callbacks_on_exit:
             if self.record is None:
                 raise AssertionError("Expected record to be set")
-            _C.profiler_end(self.record)
+            _exit(self.record)
+
+    def _recreate_cm(self) -> record_function:
+        return record_function(self.name, self.args)
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
-            with record_function(self.name, self.args):
+            with self._recreate_cm():
                 return function(*args, **kwargs)
 
         return wrapper
@@ -404,50 +462,94 @@ class record_function:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
         if self.record is None:
             raise AssertionError("Expected record to be set")
-        from rushlight.futures import Future
-
-        if not isinstance(fut, Future):
-            raise RuntimeError(
-                "profiler::_call_end_callbacks_on_jit_fut() Expected a value of type 'Future[t]' for "
-                f"argument 'y' but instead found type '{type(fut).__name__}'."
-            )
+        ended = _end_with(self.record, fut)
         self.run_callbacks_on_exit = False
-
-        def end(complete: Future) -> Any:
-            _C.profiler_end(self.record)
-            return complete.value()
-
-        return fut.then(end)
+        return ended
 
 
-def _refusal(*args: Any, **kwargs: Any) -> str | None:
+_RANGE = "profiler._RecordFunction"
+_MARK = b"RLRECORD"  # in a handle that is a tensor, before its number
+
+
+def _enter(*args: Any, **kwargs: Any) -> ScriptObject:
+    """Begins a range of this name; what `_exit` takes to end it."""
+    if args and isinstance(args[0], str) and (len(args) == 1 or args[1] is None):
+        return ScriptObject._of(_RANGE, _C.profiler_begin(args[0]))
+    _refuse("_record_function_enter_new(str name, str? args=None) -> Any", args, kwargs)
+    return ScriptObject._of(_RANGE, _C.profiler_begin(kwargs.get("name", *args[:1])))
+
+
+def _enter_as_tensor(*args: Any, **kwargs: Any) -> Any:
+    """The same with a tensor for a handle, as it was in older versions of torch."""
+    import rushlight
+
+    written = bytearray(_MARK + bytes(8))
+    handle = rushlight.frombuffer(written, dtype=_C.uint8)  # before the range begins: it is no part of it
+    written[8:] = _enter(*args, **kwargs)._held.to_bytes(8, "little", signed=True)
+    return handle
+
+
+def _exit(handle: Any) -> None:
+    _C.profiler_end(_number(handle, "_record_function_exit(Tensor handle) -> ()"))
+
+
+def _number(handle: Any, schema: str, *more: Any) -> int:
+    """The number of the range that a handle stands for."""
+    if isinstance(handle, ScriptObject) and handle._type().name() == "_RecordFunction":
+        return handle._held
+    if not isinstance(handle, _C.Tensor):
+        _refuse(
+            schema,
+            (handle, *more),
+            {},
+            "Overloaded torch operator invoked from Python failed to match any schema:\n",
+        )
+    if handle.dtype is not _C.uint8 or bytes(handle.tolist())[:8] != _MARK:
+        raise RuntimeError("Expected temporary cpp type wrapper")
+    return int.from_bytes(bytes(handle.tolist())[8:], "little", signed=True)
+
+
+def _end_with(handle: Any, fut: Any) -> Any:
+    """Ends a range when a future is complete; a future of the same value, complete after that."""
+    from rushlight.futures import Future
+
+    number = _number(handle, "_call_end_callbacks_on_jit_fut(Tensor x, Any y) -> Any", fut)
+    if not isinstance(fut, Future):
+        raise RuntimeError(
+            "profiler::_call_end_callbacks_on_jit_fut() Expected a value of type 'Future[t]' for argument "
+            f"'y' but instead found type '{type(fut).__name__}'."
+        )
+
+    def end(complete: Future) -> Any:
+        _C.profiler_end(number)
+        return complete.value()
+
+    return fut.then(end)
+
+
+def _refuse(schema: str, args: tuple, kwargs: dict, before: str = "") -> None:
+    """Raises what is wrong with the arguments, if something is."""
     from rushlight._schema import parse
 
-    schema = parse("profiler::_record_function_enter_new(str name, str? args=None) -> Any")
-    return schema.refusal(args, kwargs)
-
-
-def _record_enter(*args: Any, **kwargs: Any) -> record_function:
-    refusal = _refusal(*args, **kwargs)
+    refusal = parse(f"profiler::{schema}").refusal(args, kwargs)
     if refusal is not None:
-        raise RuntimeError(refusal)
-    return record_function(*args, **kwargs).__enter__()
+        raise RuntimeError(before + refusal)
 
 
 _PROFILER_OPS = {
-    "_record_function_enter": _record_enter,
-    "_record_function_enter_new": _record_enter,
-    "_record_function_exit": lambda handle: handle.__exit__(),
-    "_call_end_callbacks_on_jit_fut": lambda handle, fut: handle._call_end_callbacks_on_future(fut),
+    "_record_function_enter": _enter_as_tensor,
+    "_record_function_enter_new": _enter,
+    "_record_function_exit": _exit,
+    "_call_end_callbacks_on_jit_fut": _end_with,
 }
 
 
-def _record_function_with_args_enter(name: str, *args: Any) -> record_function:
-    return record_function(name).__enter__()
+def _record_function_with_args_enter(name: str, *args: Any) -> ScriptObject:
+    return _enter(name)
 
 
-def _record_function_with_args_exit(handle: record_function) -> None:
-    handle.__exit__()
+def _record_function_with_args_exit(handle: Any) -> None:
+    _exit(handle)
 
 
 class emit_nvtx:

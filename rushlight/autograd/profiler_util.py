@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 import json
+import warnings
 from collections import defaultdict
 from typing import Any, NamedTuple
+
+from rushlight._numbered import DeviceType
 
 __all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel",
            "MemRecordsAcc", "StringTable"]  # fmt: skip
 
 MEMORY_EVENT_NAME = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
-
-
-class DeviceType(enum.Enum):
-    """Where something ran."""
-
-    CPU = 0
-    CUDA = 1
 
 
 class Interval:
@@ -46,6 +41,34 @@ class StringTable(defaultdict):
     def __missing__(self, key: str) -> str:
         self[key] = key
         return key
+
+
+# Questions to a tensor that torch's TorchScript notes as operations, and the profiler's own ranges.
+_NOT_SHOWN = (
+    MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, "profiler::_record_function_enter",
+    "profiler::_record_function_enter_new", "profiler::_record_function_exit", "aten::is_leaf",
+    "aten::output_nr", "aten::_version",
+)  # fmt: skip
+
+
+def _filter_name(name: str) -> bool:
+    """Whether an event of this name is left out of the list."""
+    return name in _NOT_SHOWN
+
+
+def _rewrite_name(name: str, with_wildcard: bool = False) -> str:
+    """The name under which an event is listed; all steps of a training loop are one with a wildcard."""
+    return "ProfilerStep*" if with_wildcard and name.startswith("ProfilerStep#") else name
+
+
+def _filter_stack_entry(entry: str) -> bool:
+    """Whether a line of a call stack is worth showing: not those of backward itself."""
+    hidden = (
+        ("autograd/__init__", "_make_grads"),
+        ("autograd/__init__", "backward"),
+        ("torch/tensor", "backward"),
+    )
+    return not any(where in entry and name in entry for where, name in hidden)
 
 
 class MemRecordsAcc:
@@ -110,7 +133,25 @@ class FormattedTimesMixin:
         """Microseconds per call on an accelerator."""
         return self.device_time_total / self.count if self.count else 0.0
 
-    cuda_time = device_time
+    @property
+    def cuda_time(self) -> float:
+        """`device_time` under its older name."""
+        _say_deprecated("`cuda_time` is deprecated, please use `device_time` instead.")
+        return self.device_time
+
+
+def _say_deprecated(text: str) -> None:
+    warnings.warn(text, FutureWarning, stacklevel=3)
+
+
+def _older_name(name: str) -> property:
+    now = name.replace("cuda", "device")
+
+    def older(self: Any) -> Any:
+        _say_deprecated(f"`{name}` is deprecated. Use `{now}` instead.")
+        return getattr(self, now)
+
+    return property(older, doc=f"`{now}` under its older name.")
 
 
 class FunctionEvent(FormattedTimesMixin):
@@ -175,6 +216,8 @@ class FunctionEvent(FormattedTimesMixin):
     @property
     def device_time_total(self) -> float:
         """Microseconds on an accelerator, with what ran inside it."""
+        if self.is_async or not self.use_device:
+            return 0
         own = sum(kernel.duration for kernel in self.kernels)
         return own + sum(child.device_time_total for child in self.cpu_children)
 
@@ -193,9 +236,9 @@ class FunctionEvent(FormattedTimesMixin):
         """The same on an accelerator."""
         return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
 
-    cuda_time_total = device_time_total
-    self_cuda_time_total = self_device_time_total
-    self_cuda_memory_usage = self_device_memory_usage
+    cuda_time_total = _older_name("cuda_time_total")
+    self_cuda_time_total = _older_name("self_cuda_time_total")
+    self_cuda_memory_usage = _older_name("self_cuda_memory_usage")
 
     def __repr__(self) -> str:
         return (
@@ -412,6 +455,7 @@ class EventList(list):
         unit, unit_name = _flops_unit([event.flops or 0 for event in self])
         titles += [f"Total {unit_name}FLOPs"] * self._with_flops
         lines: list[list[str]] = []
+        rest: list[list[str]] = []  # of the call stacks, below the line
         for event in rows:
             if len(lines) == row_limit:
                 break
@@ -431,10 +475,11 @@ class EventList(list):
             if shapes:
                 line.append(str(event.input_shapes)[:max_shapes_column_width])
             if stacks:
-                line.append((event.stack or [""])[0][-max_src_column_width:])
+                line.append(_shortened_front((event.stack or [""])[0], max_src_column_width))
             if self._with_flops:
                 line.append(f"{event.flops / unit:.3f}" if event.flops else "--")
             lines.append(line)
+            rest.append([_shortened_front(entry, max_src_column_width) for entry in (event.stack or [])[1:]])
         # Columns of text are as wide as what is in them; those of figures all alike.
         limits = {
             "Name": max_name_column_width,
@@ -444,7 +489,7 @@ class EventList(list):
         words = {
             "Name": [event.key for event in self],
             "Input Shapes": [str(event.input_shapes) for event in self],
-            "Source Location": [line[titles.index("Source Location")] for line in lines] if stacks else [],
+            "Source Location": [entry for event in self for entry in event.stack or []],
         }
         widths = []
         for title in titles:
@@ -455,15 +500,25 @@ class EventList(list):
             widths.append(width)
 
         def text(row):
-            return "".join(cell.rjust(width) + "  " for cell, width in zip(row, widths, strict=True))
+            aligned = (
+                cell.ljust(width) if title == "Source Location" else cell.rjust(width)
+                for title, cell, width in zip(titles, row, widths, strict=True)
+            )
+            return "".join(cell + "  " for cell in aligned)
+
+        def below(entry):
+            return text([entry if title == "Source Location" else "" for title in titles])
 
         rule = text(["-" * width for width in widths])
-        shown = [rule, text(titles), rule, *map(text, lines), rule]
+        shown = [rule, text(titles), rule]
+        for line, entries in zip(lines, rest, strict=True):
+            shown += [text(line), *(below(entry) for entry in [*entries, ""] if stacks)]
+        shown.append(rule)
+        across = "=" * (len(rule) - 2)
         if top_level_events_only:
-            shown = ["This report only display top-level ops statistics", *shown]
-        if header is not None or top_level_events_only:
-            across = "=" * (len(rule) - 2)
-            shown = ([across, header] if header is not None else []) + [across, *shown]
+            shown = [across, "This report only display top-level ops statistics", *shown]
+        if header is not None:
+            shown = [across, header, *shown]
         return "\n".join([*shown, f"Self CPU time total: {time(total)}", ""])
 
     def __str__(self) -> str:
@@ -525,6 +580,10 @@ def _flops_unit(flops: list[int]) -> tuple[float, str]:
         if most >= unit:
             return unit, name
     return 1.0, ""
+
+
+def _shortened_front(path: str, width: int | None) -> str:
+    return path if width is None or len(path) <= width else "..." + path[3 - width :]
 
 
 def _shortened(text: str, width: int | None) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
+from rushlight._numbered import RecordScope as RecordScope  # where programs look for it
 from rushlight.autograd.profiler import record_function
 
 
@@ -30,21 +30,6 @@ class _ExperimentalConfig:
                 raise NotImplementedError(f"experimental_config with {name} is not implemented")
         self.profiler_metrics, self.verbose = list(profiler_metrics), verbose
         self.custom_profiler_config, self.trace_only = custom_profiler_config, trace_only
-
-
-class RecordScope(enum.Enum):
-    """Where an event comes from."""
-
-    FUNCTION = 0
-    BACKWARD_FUNCTION = 1
-    TORCHSCRIPT_FUNCTION = 2
-    KERNEL_FUNCTION_DTYPE = 3
-    CUSTOM_CLASS = 4
-    BUILD_FEATURE = 5
-    LITE_INTERPRETER = 6
-    USER_SCOPE = 7
-    STATIC_RUNTIME_OP = 8
-    STATIC_RUNTIME_MODEL = 9
 
 
 class _RecordFunctionFast:

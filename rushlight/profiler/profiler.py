@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rushlight._numbered import ProfilerActivity
 from rushlight._warn import warn_once
 from rushlight.autograd.profiler import EventList, kineto_available, record_function
 from rushlight.autograd.profiler import profile as _measure
@@ -22,17 +23,6 @@ __all__ = [
     "supported_activities", "ProfilerAction", "ProfilerActivity", "schedule", "tensorboard_trace_handler",
     "profile", "ExecutionTraceObserver", "kineto_available",
 ]  # fmt: skip
-
-
-class ProfilerActivity(enum.Enum):
-    """What can be measured."""
-
-    CPU = 0
-    XPU = 1
-    CUDA = 2
-    HPU = 3
-    MTIA = 4
-    PrivateUse1 = 5
 
 
 class ProfilerAction(enum.Enum):
@@ -123,7 +113,9 @@ class _KinetoProfile:
         profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
         with_modules: bool = False, experimental_config: Any = None, execution_trace_observer: Any = None,
         acc_events: bool = False, custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
     ) -> None:  # fmt: skip
+        self.post_processing_timeout_s = post_processing_timeout_s
         self.activities = set(activities) if activities is not None else supported_activities()
         if not self.activities & set(ProfilerActivity):
             raise AssertionError("No valid profiler activities found")

@@ -165,3 +165,30 @@ def test_convolutions_are_counted_where_torch_counts_them():
             lib.nn.functional.conv1d(x[0], lib.ones(2, 5, 3))
         found.append({event.name: event.flops for event in profile.function_events if event.flops})
     assert found[0] == found[1]
+
+
+def table_of(lib, **shown):
+    util = lib.autograd.profiler_util
+    events = util.EventList()
+    calls = ["a.py(3): f", "b.py(4): " + "g" * 100, "c.py(5): h"]
+    for number, (name, start, end, stack) in enumerate(
+        [("aten::a", 0, 1000.5, calls), ("aten::b", 1, 500, []), ("aten::a", 2000, 3000, [])]
+    ):
+        event = util.FunctionEvent(number, name, 1, start, end, stack=stack, input_shapes=[[2]], flops=0)
+        events.append(event)
+    events._build_tree()
+    with pytest.warns(FutureWarning, match="`cuda_time` is deprecated, please use `device_time` instead"):
+        assert events[0].cuda_time == 0
+    names = ["aten::is_leaf", "aten::mul", "ProfilerStep#3"]
+    return (
+        [
+            listed.table(**shown)
+            for listed in (events, events.key_averages(), events.key_averages(group_by_stack_n=2))
+        ],
+        [(util._filter_name(name), util._rewrite_name(name, with_wildcard=True)) for name in names],
+    )
+
+
+@pytest.mark.parametrize("shown", [{}, {"header": "HEAD"}, {"top_level_events_only": True, "header": "HEAD"}])
+def test_tables_of_the_profiler(shown):
+    assert table_of(rushlight, **shown) == table_of(torch_itself, **shown)
