@@ -131,6 +131,10 @@ linalg_lu_solve linalg_lu_solve.default LU pivots B * left=True adjoint=False
 """
 
 
+def _arrangement(rank: int) -> Any:
+    return rushlight.channels_last if rank == 4 else rushlight.channels_last_3d
+
+
 class _Missing:
     def __repr__(self) -> str:
         return "(none)"
@@ -392,6 +396,7 @@ SHOWN: dict[str, Callable] = {
     "view": lambda x, size: (
         "_unsafe_view.default" if unsafe.now else "view.default", (x, _known(x, size)), {}),
     "contiguous_copy": lambda x: ("clone.default", (x,), {"memory_format": rushlight.contiguous_format}),
+    "clone_strided": lambda x, stride: ("clone.default", (x,), {"memory_format": _arrangement(x.dim())}),
     "polygamma": lambda x, s: ("polygamma.default", (s, x), {}),
     "round_decimals": lambda x, s, t: ("round.decimals", (x,), {"decimals": t}),
     "linalg_eig": lambda A, vectors, caller: ("linalg_eig.default", (A,), {}),

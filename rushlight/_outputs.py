@@ -80,25 +80,27 @@ _COMPLAINS = {
     "linalg_lu_factor": "linalg_lu_factor_ex", "lu_solve": "linalg_lu_solve", "linalg_eigh": "_linalg_eigh",
     "linalg_eigvalsh": "_linalg_eigh", "linalg_svd": "_linalg_svd", "linalg_svdvals": "_linalg_svd",
     **{f"nn.{name}": name for name in ("avg_pool2d", "avg_pool3d", "gelu", "linear", "softplus")},
-    "nn.softshrink": "softshrink", "nn.logsigmoid": "log_sigmoid_forward",
+    "nn.softshrink": "softshrink", "nn.hardshrink": "hardshrink", "nn.normalize": "div",
+    "nn.logsigmoid": "log_sigmoid_forward",
     "linalg_matmul": "matmul", "svd": "_linalg_svd", "orgqr": "linalg_householder_product",
     "special_round": "round",
 }  # fmt: skip
-# What torch computes by means of others and records, or has no derivative of.
-RECORDED = _names("""
-    alias_copy argmax argmin as_strided_copy conj_physical detach_copy diag diagonal_copy
-    expand_copy fft_fftfreq fft_rfftfreq floor_divide heaviside histogram inner linalg_cond
-    linalg_eigvals linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_matrix_norm
-    linalg_matrix_power linalg_matrix_rank linalg_norm linalg_tensorinv linalg_tensorsolve
-    log_softmax matrix_power nanquantile permute_copy quantile select_copy slice_copy slice_scatter
-    softmax special_ndtr
-    split_copy split_with_sizes_copy squeeze_copy t_copy tensordot transpose_copy unbind_copy
-    unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
-""")
-# Of these, what complains of a leaf is the copy.
+# What torch computes by means of others and copies, which is recorded; what complains of a leaf is the copy.
 COMPOSED = _names("""
     inner linalg_cond linalg_matrix_norm linalg_matrix_power linalg_matrix_rank linalg_norm
     linalg_tensorinv linalg_tensorsolve nanquantile quantile special_ndtr tensordot
+""")
+# What torch has no derivative of with an `out`: the result has a node that refuses to be asked for one.
+_UNDERIVED = _names("""
+    alias_copy as_strided_copy bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor conj_physical detach_copy diag diagonal_copy expand_copy
+    fft_fftfreq fft_rfftfreq floor_divide gcd heaviside histogram lcm linalg_eigvals linalg_ldl_factor
+    linalg_ldl_factor_ex linalg_ldl_solve log_softmax permute_copy select_copy slice_copy
+    slice_scatter softmax squeeze_copy t_copy transpose_copy unfold_copy unsqueeze_copy
+    view_as_complex_copy view_as_real_copy view_copy
+""")
+RECORDED = COMPOSED | _names("""
+    argmax argmin matrix_power split_copy split_with_sizes_copy unbind_copy
 """)
 _LATER = _names("float_power linalg_multi_dot linalg_vecdot")  # whose complaint comes from within
 # Factories, which complain of `out` alone, after its dtype, and of a leaf only (`fill_made`).
@@ -111,9 +113,8 @@ _BY_ARGUMENTS = {
     "matmul": lambda tensors: "matmul" if all(t.dim() for t in tensors) else "",
 }
 _WITHOUT_DERIVATIVE = _names("""
-    all any argsort bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor bucketize eq gcd ge greater greater_equal gt hash_tensor histc isin isneginf
-    isposinf lcm le less less_equal logical_and logical_not logical_or logical_xor lt ne nonzero
+    all any argsort bucketize eq ge greater greater_equal gt hash_tensor histc isin isneginf
+    isposinf le less less_equal logical_and logical_not logical_or logical_xor lt multinomial ne nonzero
     nonzero_static not_equal searchsorted signbit special_airy_ai special_bessel_j0
     special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
     special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
@@ -132,25 +133,31 @@ _LACKS = {
 }  # fmt: skip
 # Whose results never have a tangent: only that of `out` is in the way.
 _CONSTANT = re.compile(r"special_(airy|.*bessel|.*polynomial)_")
-_entries: dict[Any, tuple[str, slice | None, str, int]] = {}
+_entries: dict[Any, tuple[str, str, slice | None, str, int]] = {}
 
 
-def _entry(function: Any) -> tuple[str, slice | None, str, int]:
-    """Who complains of a gradient (nobody: ""), which inputs the function reads as it writes, element by
-    element (None: it writes as a whole), who complains of a tangent, and how many results there are (one: 0).
+def _entry(function: Any) -> tuple[str, str, slice | None, str, int]:
+    """Who complains of a gradient (nobody: ""), who does when it is asked for (nobody: ""), which inputs
+    the function reads as it writes, element by element (None: it writes as a whole), who complains of a
+    tangent, and how many results there are (one: 0).
     """
     from rushlight import _signatures, return_types
 
     key, name = _signatures._name_of(function)
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        return "", None, "", 0
-    apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER | _MADE or key.startswith("fft_")
+        return "", "", None, "", 0
+    apart = (
+        key in RECORDED | _UNDERIVED | _WITHOUT_DERIVATIVE | _LATER | _MADE
+        or key.startswith("fft_")
+        or _CONSTANT.match(key)
+    )
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
     several = getattr(return_types, key, None)
     count = 3 if key == "native_batch_norm" else 0 if several is None else several.n_fields
-    return complains, _ALONG.get(key), _lacks_tangents(key, name, complains), count
+    underived = name if key in _UNDERIVED or (key not in _WITHOUT_DERIVATIVE and _CONSTANT.match(key)) else ""
+    return complains, underived, _ALONG.get(key), _lacks_tangents(key, name, complains), count
 
 
 def _lacks_tangents(key: str, name: str, complains: str) -> str:
@@ -158,9 +165,9 @@ def _lacks_tangents(key: str, name: str, complains: str) -> str:
         return _LACKS[key]
     if not key or key in CARRIED or key in _LATER or key.startswith(("fft_", ".")):
         return ""
-    if key in RECORDED or key in _NOT_EVEN_KNOWN:
+    if key in RECORDED or key in _UNDERIVED or key in _NOT_EVEN_KNOWN:
         return f"aten::{name}"
-    known = complains or key in _WITHOUT_DERIVATIVE or key in ("bernoulli", "multinomial", "normal")
+    known = complains or key in _WITHOUT_DERIVATIVE or _CONSTANT.match(key) or key in ("bernoulli", "normal")
     return f"{complains or name}_out" if known else ""
 
 
@@ -173,12 +180,19 @@ def _refuse_tangents(lacks: str, function: Any, inputs: list, tensors: list) -> 
         raise RuntimeError("cannot resize variables that has a forward grad")
     if function.__name__ == "normal" and not inputs:
         lacks = "aten::normal"
-    if function.__name__ == "matmul" and all(t.dim() == 1 for t in inputs):
-        lacks = "dot_out"
+    if function.__name__ == "matmul":
+        lacks = f"{_product(*(t.dim() for t in inputs))}_out"
     if function.__name__ in ("max", "min") and len(inputs) > 1:
         lacks = f"{function.__name__}imum_out"
     if lacks:
         _refuse(lacks)
+
+
+def _product(first: int, second: int) -> str:
+    """What torch multiplies tensors of so many dimensions by."""
+    if second == 1:
+        return "dot" if first == 1 else "mv"
+    return "mm" if second == 2 else "bmm"
 
 
 def refuse_written_tangent(writer: str) -> None:
@@ -194,34 +208,35 @@ def _refuse(lacks: str) -> None:
     raise NotImplementedError(f"Trying to use forward AD with {lacks} that does not support it{reason}")
 
 
-def check(function: Any, args: tuple, kwargs: dict) -> None:
-    """Raises what torch does about the `out` of a call before anything else."""
+def check(function: Any, args: tuple, kwargs: dict) -> Any:
+    """Raises what torch does about the `out` of a call before anything else. What is returned, unless it is
+    None, is the result of the call, which was made already: the history of it is not that of its steps."""
     out = kwargs.get("out")
     entry = _entries.get(function)
     if entry is None:
         entry = _entries[function] = _entry(function)
-    complains, along, lacks, count = entry
+    complains, underived, along, lacks, count = entry
     if count and isinstance(out, (tuple, list)) and len(out) != count:
         raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
     forward = _C.carries_tangents()
-    if out is None or not (complains or along is not None or forward):
-        return
+    if out is None or not (complains or underived or along is not None or forward):
+        return None
     inputs = [value for name, value in kwargs.items() if name != "out"]
     inputs = [each for value in (*args, *inputs) for each in _elements(value) if isinstance(each, _C.Tensor)]
     tensors = inputs + [each for each in _elements(out) if isinstance(each, _C.Tensor)]
     if complains in _BY_ARGUMENTS:
         complains = _BY_ARGUMENTS[complains](inputs)
-    if complains and _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        raise RuntimeError(
-            f"{complains}(): functions with out=... arguments don't support automatic differentiation, but "
-            "one of the arguments requires grad."
-        )
+    if (complains or underived) and _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        if complains:
+            raise _no_gradient(complains)
+        if not forward:
+            return _call_underived(underived, function, args, kwargs, inputs, tensors[len(inputs) :])
     if forward:
         _refuse_tangents(lacks, function, inputs, tensors)
     if along is None or not isinstance(out, _C.Tensor) or out.is_meta:
-        return
+        return None
     if function.__name__ in ("clamp", "clip") and len(args) + len(kwargs) == 2:
-        return  # without bounds, which is told first
+        return None  # without bounds, which is told first
     inputs = [t for t in inputs[along] if not t.is_meta]
     check_apart_elements(out, inputs)
     if any(t is out for t in inputs):
@@ -230,6 +245,56 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
             raise RuntimeError(
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}"
             )
+    return None
+
+
+def _no_gradient(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad."
+    )
+
+
+def _call_underived(name: str, function: Any, args: tuple, kwargs: dict, inputs: list, outputs: list) -> Any:
+    """The call of a function that torch has no derivative of where there is an `out`."""
+    from rushlight.autograd.grad_mode import no_grad
+
+    if _CONSTANT.match(name):  # its results are constants
+        if any(out.requires_grad for out in outputs):
+            raise _no_gradient(name)
+        with no_grad():
+            return function(*args, **kwargs)
+    if name == "diag":
+        name = "diag_embed" if inputs and inputs[0].dim() == 1 else "diagonal_copy"
+    name = {"linalg_ldl_factor": "linalg_ldl_factor_ex"}.get(name, name)
+    _check_rewritten(name, outputs)
+    with no_grad():
+        result = function(*args, **kwargs)
+    for out in outputs:
+        _rewrite_history(name, out, inputs)
+    return result
+
+
+def _check_rewritten(name: str, outputs: list) -> None:
+    """Refuses to give leaves, and views that cannot be written, the history of the operation `name`."""
+    for out in outputs:
+        if out.requires_grad:
+            try:
+                _C.check_inplace(out)
+            except RuntimeError:
+                raise _no_gradient(f"aten::{name}") from None
+
+
+def _rewrite_history(name: str, out: Any, inputs: list) -> None:
+    """Makes `out`, which was written, the result of the operation `name`, which has no derivative."""
+    from rushlight._versions import uncounted
+    from rushlight.autograd.function import without_derivative
+
+    if not (out.is_floating_point() or out.is_complex()):
+        return
+    with uncounted(out):  # one write, not two
+        sources = [t for t in (*inputs, out) if t.requires_grad]
+        _C.become(out, without_derivative(name, _C.detach(out), *sources))
 
 
 def fill_made(name: str, out: Any, write: Any) -> Any:
@@ -240,22 +305,16 @@ def fill_made(name: str, out: Any, write: Any) -> Any:
     if not out.requires_grad:
         return write()
     if not _C.is_grad_enabled() or _C.is_inference_mode_enabled():
+        leaf = out.is_leaf  # which cannot be asked of every view once it was written
         write()
         # What a factory makes requires grad only if that is asked of it.
-        return _C.requires_grad_(out, False) if out.is_leaf else out
-    if out.is_leaf:
-        raise RuntimeError(
-            f"aten::{name}(): functions with out=... arguments don't support automatic differentiation, but "
-            "one of the arguments requires grad."
-        )
-    from rushlight._versions import uncounted
-    from rushlight.autograd.function import without_derivative
+        return _C.requires_grad_(out, False) if leaf else out
+    _check_rewritten(name, [out])
     from rushlight.autograd.grad_mode import no_grad
 
     with no_grad():
         write()
-    with uncounted(out):  # one write, not two
-        _C.become(out, without_derivative(name, _C.detach(out), out))
+    _rewrite_history(name, out, [])
     return out
 
 

@@ -10,6 +10,7 @@ from rushlight._named_operators import python_method
 from rushlight._size import Size
 from rushlight._tensor_copies import _deepcopy, _reduce_ex, _setstate
 from rushlight._to_arguments import to_arguments
+from rushlight._versions import uncounted
 from rushlight._warn import warn
 from rushlight.ops import create
 from rushlight.ops._facts import tell
@@ -330,7 +331,8 @@ def _resize_arranged(self, size, chosen):
         return self
     self = _resize(self, size)
     if strides is not None and self.stride() != strides:
-        self.as_strided_(size, strides)
+        with uncounted(self):  # the sizes were written already
+            self.as_strided_(size, strides)
     return self
 
 

@@ -281,18 +281,21 @@ class UntypedStorage(StorageBase):
                 raise RuntimeError(
                     f"Trying to slice with a step of {step}, but only a step of 1 is supported"
                 )
-            self._all()[index] = byte
+            self._writable()[index] = byte
             return
         at = self._position(index, RuntimeError)
         if not 0 <= at < len(self):
             raise RuntimeError("out of bounds")
-        self._all()[at] = byte
+        self._writable()[at] = byte
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
 
     def _all(self) -> _C.Tensor:
         return _C.storage_bytes(self._bytes)  # anew, for a storage can grow
+
+    def _writable(self) -> _C.Tensor:
+        return self._all().data  # tensors do not count what is written into their storage
 
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
@@ -315,14 +318,14 @@ class UntypedStorage(StorageBase):
         if source.nbytes() != self.nbytes():
             raise RuntimeError("size does not match, self was " f"{self.nbytes()} bytes but src was "
                                f"{source.nbytes()} bytes")  # fmt: skip
-        self._all().copy_(source._all())
+        self._writable().copy_(source._all())
         return self
 
     def fill_(self, value: int) -> UntypedStorage:
         """Sets every byte."""
         if not isinstance(value, int):
             raise RuntimeError(f"fill_ expects int, but got {_kind(value)}")
-        self._all().fill_(_byte(value))
+        self._writable().fill_(_byte(value))
         return self
 
     def resize_(self, size: Any) -> UntypedStorage:
@@ -364,7 +367,7 @@ class UntypedStorage(StorageBase):
     def byteswap(self, dtype: _C.dtype) -> None:
         """Reverses the bytes of every element of this dtype, in place."""
         size = dtype.itemsize // 2 if dtype in (_C.complex64, _C.complex128) else dtype.itemsize
-        whole = self._all()
+        whole = self._writable()
         whole.copy_(whole.reshape(-1, size).flip(1).reshape(-1))
 
     @classmethod

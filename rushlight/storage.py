@@ -212,7 +212,7 @@ class TypedStorage:
             self._check_index(index)
         if isinstance(value, (TypedStorage, UntypedStorage)):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
-        self._elements()[index] = value
+        self._elements().data[index] = value
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._elements().tolist())
@@ -227,7 +227,7 @@ class TypedStorage:
         """Sets every element."""
         if isinstance(value, (TypedStorage, UntypedStorage)):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
-        self._elements().fill_(value)
+        self._elements().data.fill_(value)
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:

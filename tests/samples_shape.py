@@ -116,7 +116,12 @@ op(
     [call(x(5), 0, 2, 1), call(x(5, 3), 0, 3, 2), call(x(4, 6), 1, 2, 2), call(x(5), 0, 5, 1)],
     **VIEW,
 )
-op("Tensor.contiguous", [call(x(2, 3)), call(x())], **VIEW, covers=("contiguous_copy", "rows_copy"))
+op(
+    "Tensor.contiguous",
+    [call(x(2, 3)), call(x())],
+    **VIEW,
+    covers=("contiguous_copy", "rows_copy", "clone_strided"),
+)
 op("flip", [call(x(3, 4), (0,)), call(x(3, 4), (0, 1)), call(x(3, 4), (-1,)), call(x(0, 2), (0,))])
 op("fliplr", [call(x(3, 4))])
 op("flipud", [call(x(3, 4))])

@@ -78,6 +78,7 @@ std::string history_text(const Tensor* t, Edge from, bool stamped) {
                      : through_view ? "torch::autograd::CopySlices"
                      : writer       ? operation_name(*writer)
                                     : operation_name(node_name(producer));
+  if (name == "NotImplemented") name = "torch::autograd::NotImplemented";
   return ", which is output " + std::to_string(from.nr) + " of " + name + ",";
 }
 
@@ -146,9 +147,8 @@ void warn_silent(Node* node, Tensor* t) {
   if (warned) return;
   warned = true;
   warn(with_places(
-      "a value needed for gradient computation was changed through .data, which autograd does not see: the "
-      "gradient "
-      "is computed with the changed value and is probably wrong.",
+      "a value needed for gradient computation was changed through .data or its storage, which "
+      "autograd does not see: the gradient is computed with the changed value and is probably wrong.",
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
       "Use detach() under torch.no_grad() instead of .data: such writes are noticed."));

@@ -91,8 +91,9 @@ bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, 
 }
 
 // Note [out]: what is asked of an `out=` before anything is computed (rushlight/_outputs.py). False, with a
-// Python error set, if it is refused.
-bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+// Python error set, if it is refused. Where the call was made in asking, `done` is its result.
+bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
+               Ref<PyObject>& done) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
     if (PyTuple_GET_ITEM(kwnames, i) != out_name) continue;
     if (f->is_method) {
@@ -105,8 +106,9 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
              auto* self = reinterpret_cast<PyObject*>(f);
              Call call(args, positional, kwnames);
              Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._outputs"));
-             checked(
+             Ref<PyObject> made = checked(
                  PyObject_CallMethod(module.get(), "check", "OOO", self, call.args.get(), call.kwargs.get()));
+             if (made.get() != Py_None) done = std::move(made);
              return 1;
            }) == 1;
   }
@@ -130,7 +132,9 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
     }
   }
   if (kwnames) {
-    if (!takes_out(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
+    Ref<PyObject> done;
+    if (!takes_out(f, args, PyVectorcall_NARGS(nargsf), kwnames, done)) return nullptr;
+    if (done) return done.release();
     Ref<PyObject> names = translated(f->wrapped, kwnames);
     if (names) return PyObject_Vectorcall(callee, args, nargsf, names.get());
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);

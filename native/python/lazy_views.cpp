@@ -37,7 +37,7 @@ bool is_zero(PyObject* o) { return is_tensor(o) && as_tensor(o)->flags & Tensor:
 // These read and write through copy_into and fill, which see to it.
 bool only_copies(const Primitive& op) {
   constexpr std::string_view names[] = {
-      "clone", "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill"};
+      "clone", "clone_strided", "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill"};
   return std::ranges::find(names, op.name) != std::end(names);
 }
 

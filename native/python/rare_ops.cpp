@@ -17,7 +17,7 @@ namespace {
 // Views look at sizes and strides only; these copy through copy_into and fill, which know all dtypes.
 bool takes_all_dtypes(const Primitive& op) {
   constexpr std::string_view names[] = {
-      "clone", "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill"};
+      "clone", "clone_strided", "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill"};
   return op.options & Primitive::VIEW || real_forward(op) == elementwise_forward ||
          std::ranges::find(names, op.name) != std::end(names);
 }

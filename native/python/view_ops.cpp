@@ -649,6 +649,24 @@ PyObject* contiguous_copy_forward(const Primitive&, PyObject* const* args, Tenso
   return result.release_object();
 }
 
+// clone_strided(x; stride): a copy that lies in memory by these strides.
+PyObject* clone_strided_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor* t = input(args);
+  Shape strides;
+  read_sizes(args[1], strides, op.name.c_str(), "stride");
+  if (strides.ndim != t->ndim)
+    fail(PyExc_RuntimeError, "clone_strided: one stride for each dimension expected");
+  for (int64_t stride : Sizes(strides)) {
+    if (stride < 0) fail(PyExc_RuntimeError, "clone_strided: strides must be non-negative");
+  }
+  int item = dtype_size(t->dtype);
+  if (t->numel && bytes_reached(t->sizes(), strides, 0, item) > t->numel * item)
+    fail(PyExc_RuntimeError, "clone_strided: strides without gaps expected");
+  TensorRef result = new_strided(t->sizes(), strides, t->dtype, t->device());
+  copy_into(result.get(), t);
+  return result.release_object();
+}
+
 PyObject* to_dtype_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
   TensorRef result = empty_like(t, dtype_from(args[1]));
@@ -745,6 +763,7 @@ ModuleInit init([](PyObject* module) {
   define("replace(x, part; layout, size, stride, offset)", replace_forward);
   define("clone(x)", clone_forward);
   define("contiguous_copy(x)", contiguous_copy_forward);
+  define("clone_strided(x; stride)", clone_strided_forward);
   define("rows_copy(x)", contiguous_copy_forward);  // by a product: its view of it is the only one
   define("to_dtype(x; dtype)", to_dtype_forward);
   define("copy(x, source)", copy_forward, Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);

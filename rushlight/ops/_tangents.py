@@ -25,7 +25,7 @@ from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, RULES
 Tensor = _C.Tensor
 
 LINEAR = {
-    "sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone",
+    "sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone", "clone_strided",
     "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack",
     "block_diag",
     "repeat", "flip", "roll", "tril", "triu", "gather", "gather_sparse", "scatter", "scatter_value",

@@ -34,6 +34,17 @@ _TENSORDOT = (
 )
 
 
+def _finish(result, out):
+    recorded = isinstance(out, Tensor) and out.requires_grad and _C.is_grad_enabled()
+    if recorded and out.shape != result.shape and out.dtype == result.dtype:
+        raise RuntimeError(
+            "tensordot(): the 'out' tensor was specified and requires gradients, and its shape does not "
+            "match the expected result. Either remove the 'out' argument, ensure it does not require "
+            "gradients, or make sure its shape matches the expected output."
+        )
+    return finish(result, out, _TENSORDOT)
+
+
 @public
 def inner(input, other, *, out=None):
     """The sums of products over the last dimensions of two tensors.
@@ -50,7 +61,7 @@ def inner(input, other, *, out=None):
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{list(input.shape)} and {list(other.shape)}"
         )
-    return finish(_contract(input, other, [-1], [-1]), out, _TENSORDOT)
+    return _finish(_contract(input, other, [-1], [-1]), out)
 
 
 @public(aliases=("ger",))
@@ -175,7 +186,7 @@ def tensordot(a, b, dims=2, out=None):
     ):
         handed_on = "T input,T other,I dims_self,I dims_other,T? out#0="
         check_call("tensordot", handed_on, a, b, dims_a, dims_b, out)
-    return finish(_contract(a, b, list(dims_a), list(dims_b)), out, _TENSORDOT)
+    return _finish(_contract(a, b, list(dims_a), list(dims_b)), out)
 
 
 einsum = function(_einsum)

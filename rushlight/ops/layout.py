@@ -65,9 +65,7 @@ def arranged_copy(t, chosen):
         return ops.clone(t)
     if chosen is contiguous_format:
         return ops.contiguous_copy(t)
-    order = _order(t.dim(), chosen)
-    back = tuple(order.index(d) for d in range(len(order)))
-    return ops.permute(ops.contiguous_copy(ops.permute(t, order)), back)
+    return ops.clone_strided(t, strides_in(t.shape, chosen))
 
 
 def suggested(t):

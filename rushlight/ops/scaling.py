@@ -11,6 +11,7 @@ from rushlight.ops._again import looked_on
 from rushlight.ops._public import (
     FUNCTIONS,
     Tensor,
+    check_cast,
     dims,
     function,
     in_place_of,
@@ -64,6 +65,10 @@ def frexp(input, *, out=None):
     if result[0].requires_grad:
         _C.name_node(result[0], "FrexpBackward0", since, {"exponent": _C.keep(result[1])})
     if out is not None:
+        check_cast(
+            out[0], input.dtype, "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}"
+        )
+        check_cast(out[1], _C.int32, "torch.frexp() expects exponent to have int dtype but got {out_c}")
         return return_types.frexp_out(write_out(o, r) for o, r in zip(out, result, strict=True))
     return return_types.frexp(result)
 

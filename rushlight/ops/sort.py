@@ -8,7 +8,16 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
-from rushlight.ops._public import SAME_DTYPE, Tensor, check_apart, function, public, type_name, write_out
+from rushlight.ops._public import (
+    SAME_DTYPE,
+    Tensor,
+    check_apart,
+    check_cast,
+    function,
+    public,
+    type_name,
+    write_out,
+)
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.reduce import _at_index, _extreme_all_gradient, _pair
 
@@ -89,6 +98,9 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     >>> rushlight.tensor([5, 1, 3]).kthvalue(2).values
     tensor(3)
     """
+    if out:
+        check_cast(out[0], input.dtype, "output values must be of same type as input")
+        check_cast(out[1], _C.int64, "output indices must be of scalar type Long")
     for place in out or ():
         check_apart(place, input)
     return _pair("kthvalue", ops.kthvalue(input, k, dim, keepdim), out)
