@@ -49,6 +49,10 @@ class CheckpointPolicy(enum.Enum):
 _KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
+def _policy_from_bool(b: bool) -> CheckpointPolicy:
+    return CheckpointPolicy.MUST_SAVE if b else CheckpointPolicy.PREFER_RECOMPUTE
+
+
 class SelectiveCheckpointContext:
     """What a policy is told besides the operation: whether this is the second run, and its result."""
 
@@ -132,7 +136,7 @@ class _CachingTorchDispatchMode(_CountingMode):
         context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
         policy = self.policy_fn(context, func, *args, **kwargs)
         if isinstance(policy, bool):
-            policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+            policy = _policy_from_bool(policy)
         kept = tree_map(_kept, result) if policy in _KEPT else _RECOMPUTE
         self.storage[func][self.func_counter[func]] = kept
         self.func_counter[func] += 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight import _C
@@ -25,11 +25,13 @@ from rushlight.utils._python_dispatch import _disable_current_modes
 from rushlight.utils._selective_checkpoint import (
     _CONSUMED,  # noqa: F401  (programs look at what is kept)
     _RECOMPUTE,  # noqa: F401
+    _SAC_MISMATCH_MSG,  # noqa: F401
     SAC_IGNORED_OPS,
     CheckpointPolicy,
     SelectiveCheckpointContext,
     _CachedTorchDispatchMode,  # noqa: F401  (and ask for the mode they are in)
     _CachingTorchDispatchMode,  # noqa: F401
+    _policy_from_bool,  # noqa: F401
     _VersionWrapper,  # noqa: F401
     create_selective_checkpoint_contexts,
 )
@@ -43,8 +45,8 @@ __all__ = [
 ]  # fmt: skip
 
 _DEFAULT_DETERMINISM_MODE = "default"
-_early_stop: bool | None = None
-_debug: bool | None = None
+_enable_checkpoint_early_stop: bool | None = None
+_checkpoint_debug_enabled: bool | None = None
 
 
 class CheckpointError(RuntimeError):
@@ -75,6 +77,31 @@ def detach_variable(inputs: tuple) -> tuple:
     return tuple(
         x.detach().requires_grad_(x.requires_grad) if isinstance(x, _C.Tensor) else x for x in inputs
     )
+
+
+def _detach_helper(x: Any) -> Any:
+    return x.detach() if isinstance(x, _C.Tensor) else x
+
+
+def _get_device_module(device: str = "cuda") -> Any:
+    """The module of a kind of device; of "meta" there is none, and its name is returned."""
+    import rushlight
+
+    return rushlight.device("meta") if device == "meta" else getattr(rushlight, device)
+
+
+def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict, dict]:
+    """What autocast is set to, for a kind of device and for the CPU."""
+    from rushlight.amp import autocast_mode as mode
+
+    def present(kind: str) -> dict:
+        return {
+            "enabled": mode.is_autocast_enabled(kind),
+            "dtype": mode.get_autocast_dtype(kind),
+            "cache_enabled": mode.is_autocast_cache_enabled(),
+        }
+
+    return present(device_type), present("cpu")
 
 
 def check_backward_validity(inputs: Any) -> None:
@@ -231,23 +258,23 @@ def noop_context_fn() -> tuple:
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool):
     """Whether the checkpoints called inside stop their second run once everything needed is there."""
-    global _early_stop
-    before, _early_stop = _early_stop, enable
+    global _enable_checkpoint_early_stop
+    before, _enable_checkpoint_early_stop = _enable_checkpoint_early_stop, enable
     try:
         yield
     finally:
-        _early_stop = before
+        _enable_checkpoint_early_stop = before
 
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None):
     """Whether the checkpoints called inside explain a mismatch in detail; None leaves it to them."""
-    global _debug
-    before, _debug = _debug, enabled
+    global _checkpoint_debug_enabled
+    before, _checkpoint_debug_enabled = _checkpoint_debug_enabled, enabled
     try:
         yield
     finally:
-        _debug = before
+        _checkpoint_debug_enabled = before
 
 
 # ---- without reentrance
@@ -290,8 +317,22 @@ _OVERLAP = (
 )
 
 
-def _about(tensor):
-    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+def _default_meta_extractor(x: Any) -> dict:
+    """What a value that is saved again must have in common with the first one."""
+    return {"shape": x.shape, "dtype": x.dtype, "device": x.device}
+
+
+# What is compared, by the name that `determinism_check` gives.
+_allowed_determinism_checks_to_fns: dict[str, Callable] = {
+    _DEFAULT_DETERMINISM_MODE: _default_meta_extractor,
+    "none": lambda _: None,
+}
+_debug_tip_msg = """
+Tip: To see a more detailed error message, either pass `debug=True` to
+`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
+with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
+see which operations saved what.
+"""
 
 
 class _Frame:
@@ -301,7 +342,8 @@ class _Frame:
         self.function, self.kwargs = function, kwargs
         self.random = _Random(keep_random)
         self.autocast = _present_autocast()
-        self.early_stop, self.check, self.debug = early_stop, check, debug
+        self.early_stop, self.debug = early_stop, debug
+        self.about_one = _allowed_determinism_checks_to_fns[check]
         self.contexts = (OperatorLog(), OperatorLog()) if debug else contexts
         self.completed = False  # whether the first run is over
         self.partial = False  # whether the second run began before that, so that it may save more
@@ -320,7 +362,7 @@ class _Frame:
     def pack(self, tensor):
         holder = _Holder()
         self.holders.append(weakref.ref(holder))
-        self.about.append(_about(tensor))
+        self.about.append(self.about_one(tensor))
         return holder
 
     def unpack(self, holder):
@@ -378,7 +420,7 @@ class _Frame:
                 )
             index, count = count, count + 1
             value = tensor.detach() if tensor.requires_grad else tensor
-            self.again.append(_about(tensor))
+            self.again.append(self.about_one(tensor))
             if index < len(self.holders):
                 holder = self.holders[index]()
                 if holder is not None:
@@ -409,8 +451,6 @@ class _Frame:
                 f"and recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of "
                 f"tensors saved during recomputation: {count}."
             )
-        if self.check == "none":
-            return
         lines = ""
         for index, (before, now) in enumerate(zip(self.about, self.again, strict=False)):
             if self.holders[index]() is not None and before != now:
@@ -425,11 +465,7 @@ class _Frame:
 
     def error(self, text: str) -> CheckpointError:
         """The error with this text, and with how to learn more."""
-        more = (
-            "\n\nTo see which operations saved what, pass debug=True to checkpoint() or use "
-            "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
-        )
-        return CheckpointError(text if self.debug else text + more)
+        return CheckpointError(text if self.debug else f"{text}\n{_debug_tip_msg}")
 
     def explained(self, error: CheckpointError) -> CheckpointError:
         """The error with what was saved where."""
@@ -498,22 +534,54 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, keep_random, *args)
-    if determinism_check not in ("default", "none"):
-        raise ValueError(
-            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
-        )
-    if (debug if _debug is None else _debug) and context_fn is not noop_context_fn:
-        raise ValueError("debug=True is incompatible with non-default context_fn")
-    first, second = context_fn()
-    if not _C.is_grad_enabled():
+    frame = _prepared(function, keep_random, context_fn, determinism_check, debug, early_stop, args, kwargs)
+    if frame is None:
         return function(*args, **kwargs)
-    stop = early_stop if _early_stop is None else _early_stop
-    explain = debug if _debug is None else _debug
-    frame = _Frame(function, args, kwargs, keep_random, stop, determinism_check, (first, second), explain)
     with _recorded(frame):
         result = function(*args, **kwargs)
     frame.completed = True
     return result
+
+
+def _prepared(
+    function, keep_random, context_fn, determinism_check, debug, early_stop, args, kwargs
+) -> _Frame | None:
+    """The frame of a call without reentrance; None where nothing is recorded."""
+    if determinism_check not in _allowed_determinism_checks_to_fns:
+        raise ValueError(
+            f"determinism_check should be one of {list(_allowed_determinism_checks_to_fns)}, but got "
+            f"{determinism_check}"
+        )
+    explain = debug if _checkpoint_debug_enabled is None else _checkpoint_debug_enabled
+    if explain and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    contexts = context_fn()
+    first, second = contexts
+    if not _C.is_grad_enabled():
+        return None
+    stop = early_stop if _enable_checkpoint_early_stop is None else _enable_checkpoint_early_stop
+    return _Frame(function, args, kwargs, keep_random, stop, determinism_check, (first, second), explain)
+
+
+def _checkpoint_without_reentrant_generator(
+    fn: Callable,
+    preserve_rng_state: bool = True,
+    context_fn: Callable = noop_context_fn,
+    determinism_check: str = _DEFAULT_DETERMINISM_MODE,
+    debug: bool = False,
+    early_stop: bool = True,
+    *args: Any,
+    **kwargs: Any,
+) -> Iterator[None]:
+    """A checkpoint around what the caller runs between two steps of this generator: `fn(*args, **kwargs)`,
+    which is what the backward runs again."""
+    frame = _prepared(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, args, kwargs)
+    if frame is None:
+        yield
+        return
+    with _recorded(frame):
+        yield
+    frame.completed = True
 
 
 def checkpoint_sequential(

@@ -319,6 +319,54 @@ def cases(torch):
         y = checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False)
         return y.grad_fn._saved_result
 
+    @case("around what the caller runs")
+    def _():
+        x, seen = L(2), []
+
+        def f(x, scale):
+            seen.append("f")
+            return (x * scale).sin().exp()
+
+        steps = C._checkpoint_without_reentrant_generator(
+            f, True, C.noop_context_fn, "none", False, True, x, scale=3
+        )
+        next(steps)
+        y = f(x, scale=3)
+        left = next(steps, "done")
+        y.sum().backward()
+        return left, seen, x.grad
+
+    @case("what is compared")
+    def _():
+        C._allowed_determinism_checks_to_fns["sum"] = lambda t: t.sum().item()
+        scale = [2]
+
+        def f(x):
+            scale[0] += 1
+            return (x * scale[0]).sin().exp()
+
+        try:
+            checkpoint(f, L(2), use_reentrant=False, determinism_check="sum").sum().backward()
+        except C.CheckpointError as error:
+            return "Recomputed values" in str(error), "Tip: To see a more detailed error message" in str(
+                error
+            )
+        finally:
+            del C._allowed_determinism_checks_to_fns["sum"]
+
+    @case("private helpers")
+    def _():
+        t = L(2)
+        settings = C._get_autocast_kwargs("cpu")
+        with torch.autocast("cpu", dtype=torch.float16):
+            within = C._get_autocast_kwargs()
+        return (
+            C._default_meta_extractor(t), C._policy_from_bool(True).name, C._policy_from_bool(False).name,
+            C._detach_helper(t).requires_grad, C._detach_helper(3), str(C._get_device_module("meta")),
+            C._get_device_module("cpu").__name__.rpartition(".")[2], settings, within,
+            C._enable_checkpoint_early_stop, C._checkpoint_debug_enabled,
+        )  # fmt: skip
+
     return found
 
 
