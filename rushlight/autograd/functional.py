@@ -20,22 +20,23 @@ __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 Tensor = _C.Tensor
 
 
-def _as_tuple(value: Any, what: str, function: str | None) -> tuple[bool, tuple]:
-    """Whether it was a tuple, and the tuple."""
-    if isinstance(value, tuple):
-        for index, element in enumerate(value):
-            if not isinstance(element, Tensor):
-                raise TypeError(
-                    f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
-                    f"value at index {index} has type {type(element)}."
-                )
-        return True, value
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given "
-            f"{what} has type {type(value)}."
-        )
-    return False, (value,)
+def _as_tuple_nocheck(x: Any) -> tuple:
+    return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
+
+
+def _as_tuple(inp: Any, arg_name: str | None = None, fn_name: str | None = None) -> Any:
+    """Whether it was a tuple, and the tuple. Without names nothing is checked, and the tuple is all."""
+    if arg_name is None and fn_name is None:
+        return _as_tuple_nocheck(inp)
+    values = inp if isinstance(inp, tuple) else (inp,)
+    for index, element in enumerate(values):
+        if not isinstance(element, Tensor):
+            which = f"value at index {index}" if isinstance(inp, tuple) else f"given {arg_name}"
+            raise TypeError(
+                f"The {arg_name} given to {fn_name} must be either a Tensor or a tuple of Tensors but the "
+                f"{which} has type {type(element)}."
+            )
+    return isinstance(inp, tuple), values
 
 
 def _as_outputs(value: Any, function: str) -> tuple[bool, tuple]:
@@ -46,15 +47,13 @@ def _plain(values: tuple, several: bool) -> Any:
     return values if several else values[0]
 
 
-def _leaves(inputs: tuple, create_graph: bool) -> tuple:
-    """Inputs to differentiate with respect to: connected to the user's graph only if one is wanted."""
-    if create_graph:
-        return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
-    return tuple(x.detach().requires_grad_() for x in inputs)
-
-
-def _finished(values: tuple, create_graph: bool) -> tuple:
-    return values if create_graph else tuple(v.detach() for v in values)
+def _grad_preprocess(inputs: tuple, create_graph: bool, need_graph: bool) -> tuple:
+    """Tensors to differentiate by, or with `need_graph=False` to multiply with: connected to the user's graph
+    only if one is wanted."""
+    return tuple(
+        x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph)
+        for x in inputs
+    )
 
 
 def _grad_postprocess(inputs: Any, create_graph: bool) -> tuple:
@@ -72,29 +71,16 @@ def _tuple_postprocess(res: Any, to_unpack: Any) -> Any:
     return res if outer else res[0]
 
 
-def _check_v(v: tuple, others: tuple, is_tuple: bool) -> None:
-    if len(v) != len(others):
-        if is_tuple:
-            raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}.")
+def _validate_v(v: tuple, other: tuple, is_other_tuple: bool) -> None:
+    """Refuses vectors that do not fit what they are to be multiplied with."""
+    if len(v) != len(other):
+        if is_other_tuple:
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(other)} but got {len(v)}.")
         raise RuntimeError("The given v should contain a single Tensor.")
-    for index, (vector, other) in enumerate(zip(v, others, strict=True)):
-        if vector.shape != other.shape:
-            prefix = f"Entry {index} in " if is_tuple else ""
-            raise RuntimeError(f"{prefix}v has invalid size: should be {other.shape} but got {vector.shape}.")
-
-
-def _vector(v: Any, function: str, create_graph: bool) -> tuple:
-    _, v = _as_tuple(v, "v", function)
-    return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach() for x in v)
-
-
-def _check_outputs(outputs: tuple, strict: bool) -> None:
-    for index, output in enumerate(outputs):
-        if strict and not output.requires_grad:
-            raise RuntimeError(
-                f"Output {index} of the user-provided function does not require gradients. The outputs must "
-                "be computed in a differentiable manner from the input when running in strict mode."
-            )
+    for index, (vector, one) in enumerate(zip(v, other, strict=True)):
+        if vector.shape != one.shape:
+            prefix = f"Entry {index} in " if is_other_tuple else ""
+            raise RuntimeError(f"{prefix}v has invalid size: should be {one.shape} but got {vector.shape}.")
 
 
 def _independent(what: str, index: int) -> RuntimeError:
@@ -104,48 +90,84 @@ def _independent(what: str, index: int) -> RuntimeError:
     )
 
 
-def _check_jacobian(jacobian: tuple, strict: bool) -> None:
-    for index, row in enumerate(jacobian):
-        if strict and row is None:
+_NOT_CONNECTED = {
+    "jacobian": (
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+        "input {} is independent of the input. This is not allowed in strict mode. You should ensure that "
+        "your function is twice differentiable and that the jacobian depends on the inputs (this would be "
+        "violated by a linear function for example)."
+    ),
+    "grad_inputs": (
+        "The gradient with respect to input {} is independent of the inputs of the user-provided function. "
+        "This is not allowed in strict mode."
+    ),
+    "outputs": (
+        "Output {} of the user-provided function does not require gradients. The outputs must be computed in "
+        "a differentiable manner from the input when running in strict mode."
+    ),
+}
+
+
+def _check_requires_grad(inputs: Any, input_type: str, strict: bool) -> None:
+    """Strict mode's refusal of outputs, gradients or Jacobians that have no graph."""
+    if not strict:
+        return
+    if input_type not in _NOT_CONNECTED:
+        raise RuntimeError("Invalid input_type to _check_requires_grad")
+    for index, value in enumerate(inputs):
+        if value is None:
             raise _independent("output", index)
-        if strict and not row.requires_grad:
-            raise RuntimeError(
-                "While computing the hessian, found that the jacobian of the user-provided function with "
-                f"respect to input {index} is independent of the input. This is not allowed in strict mode. "
-                "You should ensure that your function is twice differentiable and that the jacobian depends "
-                "on the inputs (this would be violated by a linear function for example)."
-            )
+        if not value.requires_grad:
+            raise RuntimeError(_NOT_CONNECTED[input_type].format(index))
 
 
-def _gradients(outputs: tuple, inputs: tuple, weights: Any, create_graph: bool) -> tuple:
+def _autograd_grad(
+    outputs: Any,
+    inputs: tuple,
+    grad_outputs: Any = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
+) -> tuple:
     """Like autograd.grad, but outputs that do not require grad have none, and unused inputs give None."""
-    weights = (None,) * len(outputs) if weights is None else weights
+    weights = (None,) * len(outputs) if grad_outputs is None else grad_outputs
     pairs = [(o, w) for o, w in zip(outputs, weights, strict=True) if o is not None and o.requires_grad]
     if not pairs:
         return (None,) * len(inputs)
     kept, given = zip(*pairs, strict=True)
     return rushlight.autograd.grad(
-        kept, inputs, given, allow_unused=True, create_graph=create_graph, retain_graph=True
-    )
+        kept, inputs, given, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph,
+        is_grads_batched=is_grads_batched,
+    )  # fmt: skip
 
 
-def _filled(
-    grads: tuple, inputs: tuple, strict: bool, create_graph: bool, order: int, by_weights: bool = False
-) -> tuple:
-    """Zeros for None, or strict mode's refusal; order: of the derivative, 2 for a second one; by_weights: of
-    gradients, by what their outputs were weighted with."""
+# What strict mode says of a gradient that is not there, by the step that it comes from.
+_NOT_THERE = {
+    "back_trick": (
+        "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
+        "the double backward trick to compute forward mode gradients. This is not allowed in strict mode."
+    ),
+    "double_back_trick": (
+        "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is "
+        "not allowed in strict mode as it prevents from using the double backward trick to replace forward "
+        "mode AD."
+    ),
+}
+_STAGES = {"back": "output", "back_trick": "", "double_back": "jacobian", "double_back_trick": ""}
+
+
+def _fill_in_zeros(grads: tuple, refs: tuple, strict: bool, create_graph: bool, stage: str) -> tuple:
+    """Zeros for None, or strict mode's refusal."""
+    if stage not in _STAGES:
+        raise RuntimeError(f"Invalid stage argument '{stage}' to _fill_in_zeros")
     result = []
-    for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
-        if grad is None and strict and by_weights:
-            raise RuntimeError(
-                "The hessian of the user-provided function is independent of entry "
-                f"{index} in the grad_jacobian. This is not allowed in strict mode as it prevents from using "
-                "the double backward trick to replace forward mode AD."
-            )
+    for index, (grad, value) in enumerate(zip(grads, refs, strict=True)):
         if grad is None and strict:
-            raise _independent("jacobian" if order == 2 else "output", index)
+            if stage in _NOT_THERE:
+                raise RuntimeError(_NOT_THERE[stage].format(index))
+            raise _independent(_STAGES[stage], index)
         if strict and create_graph and not grad.requires_grad:
-            what = "hessian" if order == 2 else "jacobian"
+            what = "hessian" if "double" in stage else "jacobian"
             raise RuntimeError(
                 f"The {what} of the user-provided function is independent of input {index}. This is not "
                 "allowed in strict mode when create_graph=True."
@@ -165,21 +187,22 @@ def vjp(
     """
     with rushlight.enable_grad():
         several, inputs = _as_tuple(inputs, "inputs", "vjp")
-        inputs = _leaves(inputs, create_graph)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         several_out, outputs = _as_outputs(func(*inputs), "vjp")
-        _check_outputs(outputs, strict)
+        _check_requires_grad(outputs, "outputs", strict)
         if v is not None:
-            v = _vector(v, "vjp", create_graph)
-            _check_v(v, outputs, several_out)
+            _, v = _as_tuple(v, "v", "vjp")
+            v = _grad_preprocess(v, create_graph, False)
+            _validate_v(v, outputs, several_out)
         elif len(outputs) != 1 or outputs[0].numel() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the user-provided function returns a single Tensor with a "
                 "single element."
             )
     with rushlight.set_grad_enabled(create_graph):
-        grads = _gradients(outputs, inputs, v, create_graph)
-        result = _filled(grads, inputs, strict, create_graph, 1)
-    outputs, result = _finished(outputs, create_graph), _finished(result, create_graph)
+        grads = _autograd_grad(outputs, inputs, v, create_graph)
+        result = _fill_in_zeros(grads, inputs, strict, create_graph, "back")
+    outputs, result = _grad_postprocess(outputs, create_graph), _grad_postprocess(result, create_graph)
     return _plain(outputs, several_out), _plain(result, several)
 
 
@@ -194,31 +217,33 @@ def jvp(
     """
     with rushlight.enable_grad():
         several, inputs = _as_tuple(inputs, "inputs", "jvp")
-        inputs = _leaves(inputs, create_graph)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         if v is not None:
-            v = _vector(v, "jvp", create_graph)
-            _check_v(v, inputs, several)
+            _, v = _as_tuple(v, "v", "jvp")
+            v = _grad_preprocess(v, create_graph, False)
+            _validate_v(v, inputs, several)
         elif len(inputs) != 1 or inputs[0].numel() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the input to the user-provided function is a single Tensor "
                 "with a single element."
             )
         several_out, outputs = _as_outputs(func(*inputs), "jvp")
-        _check_outputs(outputs, strict)
+        _check_requires_grad(outputs, "outputs", strict)
         # v^T J is linear in v: its derivative there is J.
         weights = tuple(rushlight.zeros_like(o, requires_grad=True) for o in outputs)
-        products = _filled(_gradients(outputs, inputs, weights, True), inputs, strict, False, 1)
+        products = _autograd_grad(outputs, inputs, weights, True)
+        _check_requires_grad(products, "grad_inputs", strict)
         if v is None:
-            v = tuple(rushlight.ones_like(p) for p in products)
-        grads = _gradients(products, weights, v, create_graph)
-        result = _filled(grads, outputs, strict, create_graph, 1)
-    outputs, result = _finished(outputs, create_graph), _finished(result, create_graph)
+            v = tuple(rushlight.ones_like(x) for x in inputs)
+        grads = _autograd_grad(products, weights, v, create_graph)
+        result = _fill_in_zeros(grads, outputs, strict, create_graph, "back_trick")
+    outputs, result = _grad_postprocess(outputs, create_graph), _grad_postprocess(result, create_graph)
     return _plain(outputs, several_out), _plain(result, several_out)
 
 
 def _scalar_output(result: Any, function: str, strict: bool) -> Tensor:
     several, outputs = _as_outputs(result, function)
-    _check_outputs(outputs, strict)
+    _check_requires_grad(outputs, "outputs", strict)
     if several or not isinstance(outputs[0], Tensor):
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outputs[0].numel() != 1:
@@ -230,10 +255,11 @@ def _scalar_output(result: Any, function: str, strict: bool) -> Tensor:
 
 def _hessian_inputs(inputs, v, create_graph, function) -> tuple:
     several, inputs = _as_tuple(inputs, "inputs", function)
-    inputs = _leaves(inputs, create_graph)
+    inputs = _grad_preprocess(inputs, create_graph, True)
     if v is not None:
-        v = _vector(v, function, create_graph)
-        _check_v(v, inputs, several)
+        _, v = _as_tuple(v, "v", function)
+        v = _grad_preprocess(v, create_graph, False)
+        _validate_v(v, inputs, several)
     elif len(inputs) != 1 or inputs[0].numel() != 1:
         raise RuntimeError(
             "The vector v can only be None if the input to the user-provided function is a single Tensor "
@@ -256,10 +282,11 @@ def vhp(
     with rushlight.enable_grad():
         several, inputs, v = _hessian_inputs(inputs, v, create_graph, "vhp")
         output = _scalar_output(func(*inputs), "vhp", strict)
-        jacobian = _gradients((output,), inputs, None, True)
-        _check_jacobian(jacobian, strict)
-        result = _filled(_gradients(jacobian, inputs, v, create_graph), inputs, strict, create_graph, 2)
-    (output,), result = _finished((output,), create_graph), _finished(result, create_graph)
+        jacobian = _autograd_grad((output,), inputs, None, True)
+        _check_requires_grad(jacobian, "jacobian", strict)
+        grads = _autograd_grad(jacobian, inputs, v, create_graph)
+        result = _fill_in_zeros(grads, inputs, strict, create_graph, "double_back")
+    (output,), result = _grad_postprocess((output,), create_graph), _grad_postprocess(result, create_graph)
     return output, _plain(result, several)
 
 
@@ -275,13 +302,13 @@ def hvp(
     with rushlight.enable_grad():
         several, inputs, v = _hessian_inputs(inputs, v, create_graph, "hvp")
         output = _scalar_output(func(*inputs), "hvp", strict)
-        jacobian = _gradients((output,), inputs, None, True)
-        _check_jacobian(jacobian, strict)
+        jacobian = _autograd_grad((output,), inputs, None, True)
+        _check_requires_grad(jacobian, "jacobian", strict)
         weights = tuple(rushlight.zeros_like(x, requires_grad=True) for x in inputs)
-        products = _gradients(jacobian, inputs, weights, True)
-        grads = _gradients(products, weights, v, create_graph)
-        result = _filled(grads, inputs, strict, create_graph, 2, by_weights=True)
-    (output,), result = _finished((output,), create_graph), _finished(result, create_graph)
+        products = _autograd_grad(jacobian, inputs, weights, True)
+        grads = _autograd_grad(products, weights, v, create_graph)
+        result = _fill_in_zeros(grads, inputs, strict, create_graph, "double_back_trick")
+    (output,), result = _grad_postprocess((output,), create_graph), _grad_postprocess(result, create_graph)
     return output, _plain(result, several)
 
 
@@ -313,7 +340,7 @@ def _jacobian_rows(
         _C.mark_batched(one[0], True)
     for element in output.reshape(-1):
         with batching if vectorize else contextlib.nullcontext():
-            grads = _gradients((element,), inputs, one, create_graph)
+            grads = _autograd_grad((element,), inputs, one, create_graph, retain_graph=True)
         for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
             if grad is None:
                 if strict:
@@ -426,9 +453,9 @@ def jacobian(
         if strategy == "forward-mode":
             several_out, result = _forward_jacobian(func, inputs)
         else:
-            inputs = _leaves(inputs, create_graph)
+            inputs = _grad_preprocess(inputs, create_graph, True)
             several_out, outputs = _as_outputs(func(*inputs), "jacobian")
-            _check_outputs(outputs, strict)
+            _check_requires_grad(outputs, "outputs", strict)
             if strict and vectorize:
                 raise RuntimeError(
                     "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
@@ -449,7 +476,7 @@ def jacobian(
                     for columns, output in zip(found, outputs, strict=True)
                 ]
             )
-            result = tuple(_finished(row, create_graph) for row in rows)
+            result = tuple(_grad_postprocess(row, create_graph) for row in rows)
     if strategy == "forward-mode" and several:  # torch gives lists here
         return [list(row) for row in result] if several_out else list(result[0])
     result = tuple(_plain(row, several) for row in result)
@@ -477,7 +504,7 @@ def hessian(
     def scalar(*args):
         result = func(*args)
         several_out, outputs = _as_tuple(result, "outputs of the user-provided function", "hessian")
-        _check_outputs(outputs, strict)
+        _check_requires_grad(outputs, "outputs", strict)
         if several_out or not isinstance(result, Tensor):
             raise RuntimeError("The function given to hessian should return a single Tensor")
         if result.numel() != 1:
@@ -490,7 +517,7 @@ def hessian(
         if outer_jacobian_strategy == "forward-mode":
             args = tuple(x.requires_grad_() if not x.requires_grad else x for x in args)
         grads = jacobian(scalar, args, create_graph=True)
-        _check_jacobian(grads, strict)
+        _check_requires_grad(grads, "jacobian", strict)
         return grads
 
     result = jacobian(

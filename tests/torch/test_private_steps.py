@@ -1,0 +1,79 @@
+"""Private steps of gradcheck and autograd.functional that programs import: the same results and words."""
+
+import pytest
+import torch as torch_itself
+from expressions import outcome
+
+import rushlight
+
+SETUP = """
+from importlib import import_module
+G, A = (import_module(f'{torch.__name__}.autograd.{name}') for name in ('gradcheck', 'functional'))
+z = torch.tensor([1+2j, 3-1j], dtype=torch.complex128, requires_grad=True)
+x = torch.tensor([1., 3.], dtype=torch.float64, requires_grad=True)
+w, y, s, o = x.detach().clone().requires_grad_(), x ** 2, torch.eye(2).to_sparse(), torch.ones
+e = o(1, dtype=torch.float64).requires_grad_().expand(3)
+with import_module(f'{torch.__name__}.autograd.forward_ad').dual_level(): pass  # torch compiles something then
+def rounded(j): return (torch.view_as_real(j) if j.is_complex() else j).round(decimals=4)
+def near(found): return [list(map(rounded, row)) for row in found]
+def kinds(found): return [(t.requires_grad, t.is_leaf, tuple(t.shape), t.dtype) for t in found]
+"""
+LINES = """
+near(G._get_numerical_jacobian(lambda t: (t * t.conj()).real, (z,), eps=1e-6))
+near(G._get_numerical_jacobian(lambda a, b: (a * b, a + b), (x, w)))
+near(G._get_numerical_jacobian(lambda a, b: (a * b, a + b), (x, 3.0), target=x))
+G._get_numerical_jacobian(lambda t: t * 1j, (z,))
+near([G.get_numerical_jacobian_wrt_specific_input(lambda a: a ** 2, 0, (x,), (y,), 1e-6, is_forward_ad=True)])
+[G._adjusted_atol(1e-5, u, v) for u in (o(3), (o(3), o(3))) for v in (None, o(2) * 3)]
+[G._vec_from_tensor(t, torch.Generator().manual_seed(0), down) for t in (x, z) for down in (True, False)]
+G._get_inp_tensors((x, 3, o(2), z))
+G._transpose([[1, 2], [3, 4]]), G._to_real_dtype(torch.complex64), G._to_real_dtype(torch.float16)
+[t[1:] for t in G._iter_tensor(x.view(1, 2))]
+kinds(G._allocate_jacobians_with_inputs((x, z), 4))
+kinds(G._allocate_jacobians_with_outputs((x, z), 4, dtype=z.dtype))
+G._get_analytical_jacobian((3, x), (y,), 0, 0)
+G._compute_analytical_jacobian_rows(lambda g: torch.autograd.grad(y, x, g, True), y)
+G._get_analytical_jacobian_forward_ad(lambda x: (x ** 2, x.sum()), (x,), (y, x.sum()))
+[G._check_inputs((x,))]
+G._check_inputs((o(2),))
+G._check_inputs((o(2, requires_grad=True),))
+G._check_inputs((e,))
+G._check_outputs((s,))
+G._test_backward_mul_by_grad_output((y,), (x,), True), G._dot_with_type_promotion(o(2), x)
+G._test_backward_mul_by_grad_output((y,), (o(1),), True)
+[f(t) for f in G._real_and_imag_output(lambda z: z * 2) for t in (x, z)]
+[f(x) for f in G._real_and_imag_input(lambda z: z * 2, [0], (z,))]
+[G._allclose_with_type_promotion(o(2), o(2) * 1.5 ** k, 1e-3, 1e-3) for k in range(2)]
+G._mul_tensor_or_tuple(x, 2), G._mul_tensor_or_tuple((x, x), 2), G._reshape_tensor_or_tuple((x, x), (2, 1))
+[G._check_jacobians_equal([x], [x + far], 1e-2) for far in (1e-3, 1e-1)]
+G._to_flat_dense_if_sparse(s), G._is_sparse_any_tensor(x), G._is_sparse_any_tensor(s)
+[A._as_tuple_nocheck(t) for t in ((1,), [1], 3)], A._as_tuple(x), A._as_tuple((x,), 'i', 'f')
+A._as_tuple(3, 'inputs', 'fn')
+A._as_tuple((3,), 'inputs', 'fn')
+[kinds(A._grad_preprocess((x, w.detach()), c, n)) for c in (True, False) for n in (True, False)]
+A._autograd_grad((y, w.detach()), (x,), (o(2).double(),) * 2), A._autograd_grad((w.detach(),), (x,))
+A._validate_v((x,), (x, x), True)
+A._validate_v((x,), (x, x), False)
+A._validate_v((x,), (x[:1],), True)
+"""
+LINES = [line for line in LINES.splitlines() if line]
+for _kind in ("outputs", "grad_inputs", "jacobian", "other"):
+    LINES += [
+        f"A._check_requires_grad(({one},), '{_kind}', {_kind != one})" for one in ("x", "None", "x.detach()")
+    ]
+for _stage in ("back", "back_trick", "double_back", "double_back_trick", "other"):
+    LINES += [
+        f"A._fill_in_zeros(({one},), (x,), True, True, '{_stage}')" for one in ("x", "None", "x.detach()")
+    ]
+    LINES += [f"A._fill_in_zeros((None, x.detach()), (x, x), False, True, '{_stage}')"]
+LINES += [
+    f"A.{name}(lambda x: {function}, x.detach(), {v}, {graph}, strict=True)"
+    for name, v in (("vjp", "o(2).double()"), ("jvp", "o(2).double()"))
+    for function in ("x * 2", "x.detach() * 2", "o(2).double().requires_grad_()", "x ** 2")
+    for graph in (True, False)
+]
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_as_in_torch(text):
+    assert outcome(rushlight, text, SETUP) == outcome(torch_itself, text, SETUP)
