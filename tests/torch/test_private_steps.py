@@ -75,6 +75,7 @@ LINES += [
 ]
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("text", LINES)
 def test_as_in_torch(text):
     assert outcome(rushlight, text, SETUP) == outcome(torch_itself, text, SETUP)
