@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc as _gc
 import os as _os
-import typing as _typing
 
 try:
     from rushlight import _C
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 
 _C.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
+from rushlight._annotations import TYPE_CHECKING as _TYPE_CHECKING  # noqa: E402
 from rushlight._C import (  # noqa: E402
     Tensor,
     bfloat16,
@@ -72,8 +73,19 @@ short, int, long = int16, int32, int64
 
 _C.set_size_type(Size)
 
-from rushlight import _exchange, _tensor, _tensor_subclasses  # noqa: E402
-from rushlight import ops as _operations  # noqa: E402
+# Nothing that is made here is garbage. To look for it again and again would take a tenth of the time, and to
+# look once, when the collector is on again, as much: so all there is counts as old, as it does after a while.
+_collecting = _gc.isenabled()
+_gc.disable()
+try:
+    from rushlight import _exchange, _tensor, _tensor_subclasses
+    from rushlight import ops as _operations
+finally:
+    if _collecting:
+        if not _gc.get_freeze_count():  # what a program has frozen stays so
+            _gc.freeze()
+            _gc.unfreeze()
+        _gc.enable()
 
 globals().update(_operations.FUNCTIONS)
 
@@ -310,7 +322,7 @@ _LAZY_NAMES |= dict.fromkeys(
     "_test_operations",
 )  # fmt: skip
 
-if _typing.TYPE_CHECKING:
+if _TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils
 
 

@@ -9,24 +9,12 @@ returns the function. The table is in `_absent_names.py`; a module that Rushligh
 
 from __future__ import annotations
 
-import enum
 import importlib
-import os
-import re
 import sys
-import typing
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
-from urllib.parse import urlparse as urlparse  # libraries take it from torch.hub
 
-HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # of the names of model files
-
-
-def torch_home() -> str:
-    """Where libraries keep what they have fetched, by the variables that torch reads."""
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+from rushlight._annotations import Any
 
 
 class AbsentFinder:
@@ -100,6 +88,8 @@ def _entry(module: str, entry: str) -> tuple[str, Any]:
     if entry.endswith("@"):
         return entry[:-1], _returns_its_argument(entry[:-1])
     if entry.endswith("}"):
+        import enum
+
         name, members = entry[:-1].split("{")
         return name, enum.Enum(name, members.split(","), module=module)
     if "=" in entry:
@@ -110,6 +100,8 @@ def _entry(module: str, entry: str) -> tuple[str, Any]:
             return name, path == "True"
         home, _, attribute = path.rpartition(".")
         if home == "typing":
+            import typing
+
             return name, getattr(typing, attribute)
         return name, getattr(importlib.import_module(f"rushlight.{home}" if home else "rushlight"), attribute)
     if entry.lstrip("_")[0].isupper():

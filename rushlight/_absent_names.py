@@ -81,7 +81,7 @@ _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? 
 # Fetching models: there is no hub.
 _modules("""
 hub: download_url_to_file get_dir help list load load_state_dict_from_url set_dir
-    _get_torch_home=_absent.torch_home HASH_REGEX=_absent.HASH_REGEX urlparse=_absent.urlparse
+    _get_torch_home=_hub_names.torch_home HASH_REGEX=_hub_names.HASH_REGEX urlparse=_hub_names.urlparse
 utils.model_zoo: load_url tqdm
 """)
 

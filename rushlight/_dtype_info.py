@@ -1,19 +1,22 @@
 """`finfo` and `iinfo`: the limits of floating-point and integer dtypes."""
 
+from __future__ import annotations
+
 from functools import cache
-from typing import Any, NamedTuple, NoReturn
 
 import rushlight
+from rushlight._annotations import Any, NoReturn
 from rushlight._type_names import type_name
 
 
-class _Float(NamedTuple):
-    bits: int
-    eps: float
-    max: float
-    min: float
-    smallest_normal: float
-    resolution: float
+class _Float:
+    __slots__ = ("bits", "eps", "max", "min", "resolution", "smallest_normal")
+
+    def __init__(
+        self, bits: int, eps: float, max: float, min: float, smallest_normal: float, resolution: float
+    ) -> None:
+        self.bits, self.eps, self.max, self.min = bits, eps, max, min
+        self.smallest_normal, self.resolution = smallest_normal, resolution
 
 
 def _ieee(bits: int, digits: int, exponent: int, decimals: int) -> _Float:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 
 Place = tuple[str, int, str]  # file, line, function
+
+
+def _source_line(file: str, line: int) -> str:
+    """The text of a line as a traceback shows it; empty if it cannot be read."""
+    import linecache
+
+    return linecache.getline(file, line).strip()
 
 
 def with_places(sentence: str, places: Sequence[tuple[str, Place | None]], advice: str = "") -> str:
@@ -22,7 +28,7 @@ def with_places(sentence: str, places: Sequence[tuple[str, Place | None]], advic
             continue
         file, line, function = place
         lines += [f"  {what} at", f'    File "{file}", line {line}, in {function}']
-        text = linecache.getline(file, line).strip()
+        text = _source_line(file, line)
         if text:
             lines.append(f"      {text}")
     if advice:
@@ -107,7 +113,7 @@ def explain_operands(
             continue
         file, line, function = place
         lines += [f"{what}; made at", f'    File "{file}", line {line}, in {function}']
-        text = linecache.getline(file, line).strip()
+        text = _source_line(file, line)
         if text:
             lines.append(f"      {text}")
     module = _module_path()

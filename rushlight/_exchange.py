@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._errors import explain_operands
 from rushlight._named_operators import python_method
 from rushlight._type_names import type_name as class_name

@@ -4,9 +4,9 @@ native/python/functions.cpp."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 
 _IN_PYTHON = {
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors",

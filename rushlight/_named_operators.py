@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._annotations import Any
 
 Tensor = _C.Tensor
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 
 _LINE = 80
 

@@ -7,10 +7,8 @@ the rest once there is a result.
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 
 INTERNAL = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory "
@@ -131,9 +129,15 @@ _LACKS = {
     "nn.normalize": "div_out", "argmax": "argmax_out", "argmin": "argmin_out",
     **{name: f"{name}_out" for name in ("unbind_copy", "split_copy", "split_with_sizes_copy")},
 }  # fmt: skip
-# Whose results never have a tangent: only that of `out` is in the way.
-_CONSTANT = re.compile(r"special_(airy|.*bessel|.*polynomial)_")
 _entries: dict[Any, tuple[str, str, slice | None, str, int]] = {}
+
+
+def _is_constant(name: str) -> bool:
+    """Whether results never have a tangent: only that of `out` is in the way."""
+    kinds = ("bessel_", "polynomial_")
+    return name.startswith("special_airy_") or (
+        name.startswith("special_") and any(kind in name for kind in kinds)
+    )
 
 
 def _entry(function: Any) -> tuple[str, str, slice | None, str, int]:
@@ -150,13 +154,13 @@ def _entry(function: Any) -> tuple[str, str, slice | None, str, int]:
     apart = (
         key in RECORDED | _UNDERIVED | _WITHOUT_DERIVATIVE | _LATER | _MADE
         or key.startswith("fft_")
-        or _CONSTANT.match(key)
+        or _is_constant(key)
     )
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
     several = getattr(return_types, key, None)
     count = 3 if key == "native_batch_norm" else 0 if several is None else several.n_fields
-    underived = name if key in _UNDERIVED or (key not in _WITHOUT_DERIVATIVE and _CONSTANT.match(key)) else ""
+    underived = name if key in _UNDERIVED or (key not in _WITHOUT_DERIVATIVE and _is_constant(key)) else ""
     return complains, underived, _ALONG.get(key), _lacks_tangents(key, name, complains), count
 
 
@@ -167,12 +171,12 @@ def _lacks_tangents(key: str, name: str, complains: str) -> str:
         return ""
     if key in RECORDED or key in _UNDERIVED or key in _NOT_EVEN_KNOWN:
         return f"aten::{name}"
-    known = complains or key in _WITHOUT_DERIVATIVE or _CONSTANT.match(key) or key in ("bernoulli", "normal")
+    known = complains or key in _WITHOUT_DERIVATIVE or _is_constant(key) or key in ("bernoulli", "normal")
     return f"{complains or name}_out" if known else ""
 
 
 def _refuse_tangents(lacks: str, function: Any, inputs: list, tensors: list) -> None:
-    if _CONSTANT.match(lacks):
+    if _is_constant(lacks):
         tensors = tensors[len(inputs) :]
     if not any(_C.tangent(t) is not None for t in tensors):
         return
@@ -259,7 +263,7 @@ def _call_underived(name: str, function: Any, args: tuple, kwargs: dict, inputs:
     """The call of a function that torch has no derivative of where there is an `out`."""
     from rushlight.autograd.grad_mode import no_grad
 
-    if _CONSTANT.match(name):  # its results are constants
+    if _is_constant(name):  # its results are constants
         if any(out.requires_grad for out in outputs):
             raise _no_gradient(name)
         with no_grad():

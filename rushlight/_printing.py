@@ -4,14 +4,16 @@ Only the elements that will be shown leave the tensor, as one Python list; the r
 `tensor_str`, then `_float_strings`, where the choice between `1.`, `1.0000` and `1.0000e+00` is made.
 """
 
-import contextlib
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._annotations import Any
+from rushlight._deferred import contextmanager
 from rushlight._unstored import Unstored
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -77,7 +79,7 @@ def get_printoptions() -> dict[str, Any]:
     }
 
 
-@contextlib.contextmanager
+@contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
     """Set print options for the duration of a `with` block."""
     before = get_printoptions()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 
 _kept: set[tuple[int, Callable]] = set()
 

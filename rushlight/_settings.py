@@ -6,11 +6,11 @@ nothing: every algorithm here is deterministic and computes float32 in full prec
 
 from __future__ import annotations
 
-import threading
+import _thread
 from collections.abc import Callable
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._put_back import keep
 from rushlight._type_names import type_name as class_name
 
@@ -20,7 +20,7 @@ _state: dict[str, Any] = {"precision": "highest", "deterministic": False, "warn_
 # ---- the default device
 
 
-class DefaultDevice(threading.local):
+class DefaultDevice(_thread._local):
     """This thread's, and what it was around the `with` statements that run now. As in torch it does not reach
     into a backward: there another one may be chosen, which ends with it."""
 

@@ -31,9 +31,9 @@ import operator
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._type_names import type_name
 
 _WORDS = {
@@ -62,16 +62,14 @@ def _refusal(sentence: str) -> TypeError:
     return error
 
 
-class _Parameter(NamedTuple):
-    kind: str
-    takes_one: bool
-    takes_none: bool
-    name: str
-    shown: str
-    place: str
-    optional: bool
-    default: str
-    by_keyword: bool
+class _Parameter:
+    def __init__(
+        self, kind: str, takes_one: bool, takes_none: bool, name: str, shown: str, place: str, optional: bool,
+        default: str, by_keyword: bool,
+    ) -> None:  # fmt: skip
+        self.kind, self.takes_one, self.takes_none = kind, takes_one, takes_none
+        self.name, self.shown, self.place = name, shown, place
+        self.optional, self.default, self.by_keyword = optional, default, by_keyword
 
 
 _SELF = _Parameter("o", False, False, "self", "self", "", False, "", False)

@@ -1,10 +1,12 @@
 """`Size`, the type of `tensor.shape`: a tuple of ints that stays a Size when sliced, joined or repeated."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
+from rushlight._annotations import TYPE_CHECKING, Any, Self, SupportsIndex
 from rushlight._type_names import type_name
 
 # A generic base is a question that type checkers at run time ask of a class; torch's Size answers: a tuple.
@@ -51,26 +53,26 @@ class Size(_Tuple):
         found = tuple.__getitem__(self, index)
         return tuple.__new__(Size, found) if type(index) is slice else found
 
-    def __add__(self, other: Any) -> "Size":
+    def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
             if hasattr(other, "__array_ufunc__"):  # NumPy adds its own
                 return NotImplemented
             raise TypeError(f"can only concatenate tuple (not {type_name(other)}) to torch.Size")
         return Size(tuple(self) + tuple(other))
 
-    def __radd__(self, other: Any) -> "Size":
+    def __radd__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
             return NotImplemented
         return Size(tuple(other) + tuple(self))
 
-    def __mul__(self, count: SupportsIndex) -> "Size":
+    def __mul__(self, count: SupportsIndex) -> Size:
         if type_name(count) == "numpy.ndarray":
             return NotImplemented
         if not hasattr(count, "__index__"):
             raise TypeError(f"can't multiply sequence by non-int of type '{type_name(count)}'")
         return tuple.__new__(Size, tuple.__mul__(self, count))
 
-    def __rmul__(self, count: SupportsIndex) -> "Size":
+    def __rmul__(self, count: SupportsIndex) -> Size:
         if isinstance(count, (tuple, list, str, bytes, bytearray)):  # which repeat themselves
             raise TypeError("can't multiply sequence by non-int of type 'torch.Size'")
         return self * count

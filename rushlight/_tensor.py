@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._errors import explain_operands
 from rushlight._named_operators import python_method
 from rushlight._size import Size

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copyreg
 import types
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._tensor_subclasses import _make_wrapper_subclass
 
 Tensor = _C.Tensor

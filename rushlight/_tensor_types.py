@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops import create

@@ -1,21 +1,21 @@
 """The arguments of `Tensor.to` and `Module.to`: three forms, of which the first that fits is meant."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections import namedtuple
 
 from rushlight import _C, _signatures
+from rushlight._annotations import Any
 from rushlight._type_names import type_name
 from rushlight.ops._public import Tensor, as_dtype, invalid_combination
 from rushlight.ops.layout import memory_format
 
-
-class To(NamedTuple):
-    """What is asked for; None leaves it as it is."""
-
-    device: Any = None
-    dtype: Any = None
-    non_blocking: bool = False
-    copy: bool = False
-    memory_format: Any = None
+# What is asked for; None leaves it as it is.
+To = namedtuple(
+    "To",
+    ("device", "dtype", "non_blocking", "copy", "memory_format"),
+    defaults=(None, None, False, False, None),
+)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,7 +1,9 @@
 """Types by the names that torch's errors give them. Imports nothing of the package: the stub of the native
 core leads here, through Size."""
 
-from typing import Any
+from __future__ import annotations
+
+from rushlight._annotations import Any
 
 _TORCHS = ("dtype", "device", "Size", "layout", "memory_format")
 

@@ -121,7 +121,7 @@ def _unpack_dual(dual: Tensor, level: int) -> Any:
     if level < 0 and _C.tangent(dual) is not None:
         raise RuntimeError("Invalid level given to _fw_primal")
     parts = rushlight.autograd.forward_ad.unpack_dual(dual, level=level)
-    return rushlight.return_types._unpack_dual(parts)  # type: ignore[attr-defined]
+    return rushlight.return_types._unpack_dual(parts)
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:

@@ -8,9 +8,9 @@ becomes for it, its class says; what needs memory is refused here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
 
 from rushlight import _C
+from rushlight._annotations import Any, NoReturn
 
 Tensor = _C.Tensor
 _NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"

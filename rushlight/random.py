@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
+from rushlight._deferred import contextmanager
 
 Generator = _C.Generator
 default_generator: Generator = _C.default_generator
@@ -47,7 +47,7 @@ def set_rng_state(new_state: _C.Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-@contextlib.contextmanager
+@contextmanager
 def fork_rng(
     devices: Iterable[Any] | None = None,
     enabled: bool = True,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+from rushlight._annotations import Any
+
 
 def _define(name: str, fields: tuple[str, ...]) -> type:
     def __new__(cls, values=()):
@@ -29,7 +31,7 @@ def _define(name: str, fields: tuple[str, ...]) -> type:
 
 
 def _make(name: str, values: tuple) -> tuple:
-    return globals()[name](values)
+    return _named(name)(values)
 
 
 _FIELDS = {
@@ -60,11 +62,22 @@ _FIELDS = {
 }
 
 # The form with `out=` has a type of its own.
-for _name, _fields in _FIELDS.items():
-    for _each in (_name, f"{_name}_out"):
-        globals()[_each] = _define(_each, _fields)
-
-all_return_types = [
-    globals()[each] for name in _FIELDS for each in (name, f"{name}_out")
-]  # fmt: skip
 __all__ = [each for name in _FIELDS for each in (name, f"{name}_out")]
+
+
+def __getattr__(name: str) -> Any:
+    """A type is made when it is first named: to make all would take a tenth of `import rushlight`."""
+    fields = _FIELDS.get(name) or _FIELDS.get(name.removesuffix("_out"))
+    if fields:
+        return globals().setdefault(name, _define(name, fields))
+    if name == "all_return_types":
+        return globals().setdefault(name, [_named(each) for each in __all__])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _named(name: str) -> type:
+    return globals().get(name) or __getattr__(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "all_return_types"})

@@ -44,7 +44,7 @@ def seen(
     values: list[tuple[int, int]] = []
     calls = []
     for input_name, rule in ({"": joint} if joint else rules).items():
-        wanted = _parameters(primitive, rule)
+        wanted = _parameters(primitive, primitive.args, primitive.outputs, rule)
         values.extend(value for value in wanted if value not in values)
         index = primitive.args.index(input_name) if input_name else -1
         calls.append((index, rule, [values.index(value) for value in wanted]))

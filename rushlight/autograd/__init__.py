@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._errors import explain_no_graph, explain_operands, shape_of, with_places
 from rushlight._tensor import NO_VOLATILE
 from rushlight._type_names import type_name as class_name

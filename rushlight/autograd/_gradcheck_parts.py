@@ -4,11 +4,10 @@ alone, and programs that check derivatives in a way of their own import them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight.autograd import forward_ad
+from rushlight._annotations import Any
 from rushlight.autograd._jacobians import analytical_jacobians, indices_of, one_at, with_every_element
 
 Tensor = _C.Tensor
@@ -134,6 +133,8 @@ def _get_analytical_jacobian_forward_ad(
     """Per input that requires grad the Jacobian of every output, by forward mode."""
     if all_u is not None:
         raise NotImplementedError("_get_analytical_jacobian_forward_ad with all_u is not implemented")
+    from rushlight.autograd import forward_ad
+
     targets = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
     result = []
     for target in targets:

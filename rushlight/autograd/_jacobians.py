@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._unstored import Unstored
 
 Tensor = _C.Tensor

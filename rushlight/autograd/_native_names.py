@@ -4,12 +4,12 @@ to the engine. Programs that look behind the public names find the same names he
 
 from __future__ import annotations
 
+import _thread
 import sys
-import threading
 from types import ModuleType
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._type_names import type_name as class_name
 
 _COPIES = ("AccumulateGrad", "CopySlices")
@@ -246,7 +246,7 @@ def _increment_version(tensors: Any) -> None:
         _C.note_write(tensor)
 
 
-_stashed = threading.local()
+_stashed = _thread._local()
 
 
 def _stash_obj_in_tls(key: str, value: Any) -> None:
@@ -271,7 +271,7 @@ def _remove_obj_from_tls(key: str) -> None:
     _stashed.__dict__.pop(key, None)
 
 
-class _Groups(threading.local):
+class _Groups(_thread._local):
     current: Any = None
 
 

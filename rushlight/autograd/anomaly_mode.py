@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn
 

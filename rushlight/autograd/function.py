@@ -7,13 +7,13 @@ The node is the `ctx` both are given, of a class made per Function and named aft
 
 from __future__ import annotations
 
+import _thread
 import functools
 import itertools
-import threading
 from collections import OrderedDict
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._warn import warn
 from rushlight.autograd.graph import Node  # gives nodes their hooks
 
@@ -241,7 +241,7 @@ class _Lacks(_Raises):
     """The result of an operation that has no derivative; its node leads on to the operation's inputs."""
 
     _node_name = "NotImplemented"
-    _result = threading.local()
+    _result = _thread._local()
 
     @staticmethod
     def forward(ctx, *inputs):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
-import threading
-from typing import Any
+from types import FunctionType
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._type_names import type_name
+
+_CO_GENERATOR = 0x20  # of inspect
 
 
 class _Mode:
@@ -17,9 +20,7 @@ class _Mode:
         return self.__class__()
 
     def __call__(self, function: Any) -> Any:
-        import inspect  # a fifth of the time of `import rushlight`
-
-        if inspect.isclass(function):
+        if isinstance(function, type):
             import warnings
 
             warnings.warn(
@@ -31,9 +32,9 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
             return function
-        if inspect.isgeneratorfunction(function):
+        if _makes_generators(function):
             return _wrap_generator(self.clone, function)
 
         @functools.wraps(function)
@@ -42,6 +43,15 @@ class _Mode:
                 return function(*args, **kwargs)
 
         return wrapper
+
+
+def _makes_generators(function: Any) -> bool:
+    """inspect.isgeneratorfunction, without importing `inspect` for the usual case."""
+    if isinstance(function, FunctionType):
+        return bool(function.__code__.co_flags & _CO_GENERATOR)
+    import inspect
+
+    return inspect.isgeneratorfunction(function)
 
 
 def _wrap_generator(mode, function):
@@ -178,7 +188,7 @@ class inference_mode(_Mode):
         return self.__class__(self.mode)
 
 
-class _Remembered(threading.local):
+class _Remembered(_thread._local):
     multithreading = True
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._warn import warn
 from rushlight.autograd._gradcheck_parts import (  # noqa: F401  (programs import them from here)
     _adjusted_atol,

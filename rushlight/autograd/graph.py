@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import abc
-import contextlib
-import threading
-import weakref
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
 
 from rushlight import _C
+from rushlight._annotations import Any
+from rushlight._deferred import contextmanager
 from rushlight._type_names import type_name as class_name
 from rushlight.utils.hooks import RemovableHandle
 
@@ -68,15 +67,12 @@ class Node(abc.ABC):
         return NotImplemented
 
 
-class GradientEdge(NamedTuple):
-    """Where in the graph a tensor's gradient flows: a node, and which of its outputs.
+GradientEdge = namedtuple("GradientEdge", ("node", "output_nr", "ownership_token"), defaults=(None,))
+GradientEdge.__annotations__ = {"node": Node, "output_nr": int, "ownership_token": Node | None}
+GradientEdge.__doc__ = """Where in the graph a tensor's gradient flows: a node, and which of its outputs.
 
     `backward` and `grad` take it in the place of the tensor, which need not be kept alive.
     """
-
-    node: Node
-    output_nr: int
-    ownership_token: Node | None = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -118,7 +114,7 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
         raise RuntimeError(f"enabled must be a bool, but got {class_name(enabled)}")
 
 
-def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
+def region_activation_memory_budget(budget: float) -> Any:
     """How much of what a compiled region computes it may keep for backward. Nothing is compiled here."""
     name = "torch.autograd.graph.region_activation_memory_budget"
     if not isinstance(budget, (int, float)):
@@ -259,12 +255,11 @@ def _register_hook_dict(self, tensor: Any) -> None:
 _C.Node._register_hook_dict = _register_hook_dict
 
 
-class _InputMetadata(NamedTuple):
-    shape: Any
-    dtype: Any
-    device: Any
-    is_nested_tensor: bool = False
-    is_cpp_nested_tensor: bool = False
+_InputMetadata = namedtuple(
+    "_InputMetadata",
+    ("shape", "dtype", "device", "is_nested_tensor", "is_cpp_nested_tensor"),
+    defaults=(False, False),
+)
 
 
 _C.Node._input_metadata = property(
@@ -308,7 +303,7 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    lock = threading.Lock()
+    lock = _thread.allocate_lock()
     if mode == "any":
         fired: set = set()
 
@@ -402,7 +397,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-@contextlib.contextmanager
+@contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Inside, entering `saved_tensors_hooks` raises a RuntimeError with this message."""
     before = _C.disabled_saved_hooks()
@@ -456,11 +451,14 @@ class _AllowMutationOnSavedContext:
     """The saved values of one `allow_mutation_on_saved_tensors`: still shared, or cloned before a write."""
 
     def __init__(self) -> None:
-        self.original: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self.cloned: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self.tid_to_weakhandle: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # value -> handle
+        from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
+
+        self.original: WeakKeyDictionary = WeakKeyDictionary()
+        self.cloned: WeakKeyDictionary = WeakKeyDictionary()
+        self.tid_to_weakhandle: WeakValueDictionary = WeakValueDictionary()  # value -> handle
         self.sid_to_tid: dict = {}  # (address, version) -> values that were saved, for who wants to look
-        self._shared: dict[int, weakref.WeakSet] = {}  # memory -> handles of what was saved and is not cloned
+        self._handles = WeakSet
+        self._shared: dict[int, WeakSet] = {}  # memory -> handles of what was saved and is not cloned
 
     @staticmethod
     def _memory(tensor: Tensor) -> int:
@@ -475,7 +473,7 @@ class _AllowMutationOnSavedContext:
         if handle is None or handle not in self.original:  # a write through `x.data` leaves the version
             handle = self.tid_to_weakhandle[value] = _Handle()
             self.original[handle] = tensor.detach()
-            self._shared.setdefault(memory, weakref.WeakSet()).add(handle)
+            self._shared.setdefault(memory, self._handles()).add(handle)
         return handle
 
     def unpack(self, handle: _Handle) -> Tensor:
@@ -500,7 +498,7 @@ class _AllowMutationOnSavedContext:
 _mutation_contexts: list[_AllowMutationOnSavedContext] = []
 
 
-@contextlib.contextmanager
+@contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     """Inside, a saved tensor may be written in place: it is cloned first. Backward must run inside too.
 

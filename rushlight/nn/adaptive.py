@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import namedtuple
 
@@ -152,7 +151,19 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return best
 
 
-@dataclasses.dataclass
+class _Asked:
+    """What `dataclasses` asks a dataclass for. When it does, the class becomes one as if it had been
+    decorated: to import `dataclasses` (and `inspect`) here would take half as long as all of `nn`."""
+
+    def __set_name__(self, owner, name):
+        self.owner, self.name = owner, name
+
+    def __get__(self, instance, owner):
+        import dataclasses
+
+        return vars(dataclasses.dataclass(self.owner))[self.name]
+
+
 class LinearCrossEntropyOptions:
     """How linear_cross_entropy divides its work: batch_chunk_size rows at a time, so that the scores of all
     rows are never in memory at once; with acc_dtype=torch.float32 halves are computed with in that dtype.
@@ -168,6 +179,31 @@ class LinearCrossEntropyOptions:
     chunking_method: str | None = "auto"
     acc_policy: str = "auto"
     acc_dtype: rushlight.dtype | None = None
+
+    __dataclass_fields__, __dataclass_params__ = _Asked(), _Asked()
+    __match_args__ = ("allow_retain_graph", "batch_chunk_size", "chunking_method", "acc_policy", "acc_dtype")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        allow_retain_graph: bool = False,
+        batch_chunk_size: int | None = None,
+        chunking_method: str | None = "auto",
+        acc_policy: str = "auto",
+        acc_dtype: rushlight.dtype | None = None,
+    ) -> None:
+        self.allow_retain_graph, self.batch_chunk_size = allow_retain_graph, batch_chunk_size
+        self.chunking_method, self.acc_policy, self.acc_dtype = chunking_method, acc_policy, acc_dtype
+        self.__post_init__()
+
+    def __repr__(self):
+        values = (f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__match_args__)
 
     def __post_init__(self):
         size = self.batch_chunk_size

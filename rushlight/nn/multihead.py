@@ -1,7 +1,6 @@
 """MultiheadAttention."""
 
 import rushlight
-from rushlight.backends import mha
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.functional.attention import _canonical_mask, _none_or_dtype
@@ -175,6 +174,8 @@ class MultiheadAttention(Module):
 
     def _goes_short(self, query, key, value):
         """Whether torch evaluates this in one call: attention of a sequence to itself, without gradients."""
+        from rushlight.backends import mha
+
         return (
             mha.get_fastpath_enabled()
             and query.dim() == 3

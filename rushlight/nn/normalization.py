@@ -1,7 +1,5 @@
 """LayerNorm, RMSNorm, GroupNorm, and the two norms over neighbouring channels."""
 
-import numbers
-
 import rushlight
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -70,7 +68,11 @@ class CrossMapLRN2d(_LocalNorm):
 
 
 def _sizes(shape):
-    return (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
+    if isinstance(shape, (tuple, list)):
+        return tuple(shape)
+    from numbers import Integral
+
+    return (shape,) if isinstance(shape, (int, Integral)) else tuple(shape)
 
 
 class LayerNorm(Module):

@@ -1,7 +1,6 @@
 """Recurrent layers (RNN, LSTM, GRU) over sequences, and their cells, which make one step."""
 
 import math
-import numbers
 import sys
 
 import rushlight
@@ -85,7 +84,9 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_arguments(self, dropout):
-        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+        from numbers import Number
+
+        if not isinstance(dropout, Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being "
                 "zeroed"

@@ -5,7 +5,6 @@ import math
 
 import rushlight
 from rushlight._warn import warn
-from rushlight.backends import mha
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.activation import GELU, ReLU
@@ -163,6 +162,8 @@ class TransformerEncoderLayer(Module):
 
     def _goes_short(self, src, *masks):
         """Whether torch evaluates this in one call."""
+        from rushlight.backends import mha
+
         attention = self.self_attn
         return (
             mha.get_fastpath_enabled()
@@ -352,6 +353,8 @@ class TransformerEncoder(Module):
 
     def _leaves_out(self, src, padding):
         """Where the result is to be zero, or None."""
+        from rushlight.backends import mha
+
         layer = self.layers[0] if len(self.layers) else None
         if (
             not (self.use_nested_tensor and mha.get_fastpath_enabled() and padding is not None)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight.ops import _node_names
 from rushlight.ops._rules import derivative
 

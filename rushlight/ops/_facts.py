@@ -5,9 +5,9 @@ cannot differentiate (_lacking.py). A fact is an attribute of the native Functio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight.ops._lacking import NO_COMPLEX_GRADIENT, NO_FORWARD_MODE
 from rushlight.ops._node_names import COMPOSED
 

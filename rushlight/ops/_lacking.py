@@ -12,9 +12,8 @@ of `derivative` says so of a primitive's rules (_rules.py), `once` of an input o
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 
 Tensor = _C.Tensor
 

@@ -8,11 +8,11 @@ name that begins with "=" is that of the last step only: torch composes the func
 
 from __future__ import annotations
 
+import _thread
 import functools
-import threading
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 
 # primitive: (by a tensor, of a number, in place, in place by a tensor); empty: the usual name
 VARIANTS = {
@@ -80,7 +80,7 @@ def _keeping(name: str | None, *parameters: str, itself: bool = False, **default
     return choose
 
 
-class _Plain(threading.local):
+class _Plain(_thread._local):
     """Whether tensors are asked for as they are, to be kept by a node itself (_again.py)."""
 
     now = False

@@ -7,9 +7,8 @@ attribute `old_form` asked (native/python/functions.cpp), so the ordinary call p
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight.ops._public import FUNCTIONS
 
 # The names of the factors, and how many tensors stand behind them.

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rushlight import _C, _type_names
+from rushlight._annotations import Any
 from rushlight._outputs import (
     COMPOSED,
     INTERNAL,

@@ -13,11 +13,10 @@ rule does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight.ops._lacking import finally_
 
 # primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it
@@ -26,9 +25,10 @@ RULES: dict[str, dict[int, tuple[Callable, list[tuple[int, int]]]]] = {}
 _GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS = range(6)
 
 
-def _parameters(primitive: _C.Primitive, rule: Callable) -> list[tuple[int, int]]:
+def _parameters(
+    primitive: _C.Primitive, args: list[str], outputs: list[str], rule: Callable
+) -> list[tuple[int, int]]:
     code = rule.__code__
-    args, outputs = primitive.args, primitive.outputs
     found = []
     for name in code.co_varnames[: code.co_argcount]:
         if name == "g" and name not in args:
@@ -59,12 +59,15 @@ _FORMS = {
     (lambda g: -g).__code__.co_code: _NEGATION,
     (lambda g, b: g * _conj(b)).__code__.co_code: _PRODUCT,
 }
+_NAMES = ((), ("_conj",))
 
 
 def form_of(rule: Callable, params: list[tuple[int, int]]) -> int:
     """Which of the forms that the engine computes without calling Python a rule has; 0 for none of them."""
     code: Any = getattr(rule, "__code__", None)
-    form = _FORMS.get(code.co_code, 0) if code else 0
+    if code is None or code.co_argcount > 2 or code.co_names not in _NAMES:  # quickly: most rules are none
+        return 0
+    form = _FORMS.get(code.co_code, 0)
     if not form or params[0] != (_GRAD, 0) or rule.__defaults__ or rule.__closure__:
         return 0
     if form == _PRODUCT:
@@ -97,19 +100,23 @@ def derivative(
     variables to torch; final the operation that computes the gradient in torch and has no derivative itself.
     """
     primitive = getattr(_C.ops, name)
+    args, outputs = primitive.args, primitive.outputs
     table = RULES[name] = {}
     if joint is not None:
         rules = {"": joint, **rules}
     for input_name, rule in rules.items():
-        index = primitive.args.index(input_name) if input_name else -1
-        table[index] = finally_(rule, final) if final else rule, _parameters(primitive, rule)
-        primitive.set_rule(index, *table[index], undefined, form_of(*table[index]))
+        index = args.index(input_name) if input_name else -1
+        parameters = _parameters(primitive, args, outputs, rule)
+        if final:
+            rule = finally_(rule, final)
+        table[index] = rule, parameters
+        primitive.set_rule(index, rule, parameters, undefined, form_of(rule, parameters))
     if node is not None:
         primitive.set_node_name(node)
     if shows or constant:
-        shapes = [f"{part}_shape" for part in primitive.args]
-        shown = (_bits(parts, shows) for parts in (primitive.args, shapes, primitive.outputs))
-        primitive.set_shown(*shown, _bits(primitive.args, constant))
+        shapes = [f"{part}_shape" for part in args]
+        shown = (_bits(parts, shows) for parts in (args, shapes, outputs))
+        primitive.set_shown(*shown, _bits(args, constant))
 
 
 def unmoved(gradient: Any, x: Any, node: str) -> Any:
@@ -117,7 +124,7 @@ def unmoved(gradient: Any, x: Any, node: str) -> Any:
     missing: the kernels of torch's that it stands for are given x too. node names the forward's node."""
     if not (x.requires_grad and _C.is_grad_enabled()):
         return gradient
-    return _C.name_node(_C.ops.copy(x, gradient), re.sub(r"Backward0$", "BackwardBackward0", node))
+    return _C.name_node(_C.ops.copy(x, gradient), node.replace("Backward0", "BackwardBackward0"))
 
 
 def no_derivative(*names: str) -> None:

@@ -13,12 +13,11 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 
 from __future__ import annotations
 
+import _thread
 import functools
-import re
-import threading
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._size import Size
 from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, RULES
 
@@ -135,11 +134,10 @@ def _refuse(op: _C.Primitive) -> Any:
 
 def _refuse_if_lacking(error: RuntimeError) -> None:
     """Where reverse mode refuses an operation as one that has no derivative at all, so does forward mode."""
-    lacking = re.match(r"derivative for (aten::\w+) is not implemented", str(error))
-    if lacking:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {lacking[1]} that does not support it."
-        ) from None
+    before, found, _ = str(error).partition(" is not implemented")
+    name = before.removeprefix("derivative for ")
+    if found and name != before and name.startswith("aten::"):
+        raise NotImplementedError(f"Trying to use forward AD with {name} that does not support it.") from None
 
 
 def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> tuple:
@@ -238,7 +236,7 @@ def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
     return False
 
 
-class _Batching(threading.local):
+class _Batching(_thread._local):
     """How many loops over a batch this thread is in: there a tangent may be a slice of a batch of them, and
     what torch refuses in such places is refused (native/python/batching.cpp)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Number
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -82,6 +81,8 @@ def _clamp_call(input, low, high, name="clamp"):
     if isinstance(low, complex) or isinstance(high, complex):
         low, high = _real_bounds(name, input, low, high)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
+        from numbers import Number
+
         # Of a tensor and a number, the tensor counts as a number if it can.
         if isinstance(low, Number) and _is_number(high):
             return _clamp_call(input, low, high.item(), name)

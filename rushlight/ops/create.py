@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._outputs import fill_made
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once

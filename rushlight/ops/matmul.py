@@ -9,9 +9,9 @@ einsum_mm and einsum_bmm are what einsum multiplies, in torch a batch of views.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._outputs import check_apart_elements
 
 from ._public import SAME_DTYPE, Tensor, public, write_out

@@ -7,9 +7,9 @@ gradient back, expanded to the input's shape.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rushlight import _C, _signatures, return_types
+from rushlight._annotations import Any
 from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import (
     C_NAMES,

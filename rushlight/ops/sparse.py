@@ -5,9 +5,8 @@ What computes is in rushlight/_sparse, which is imported with the first sparse t
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight.ops import create
 from rushlight.ops._public import function, method
 from rushlight.ops._rules import derivative, no_derivative

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import _C
+from rushlight._annotations import Any
 from rushlight._versions import uncounted
 from rushlight.ops._public import FUNCTIONS, function, method, public, undifferentiable
 from rushlight.ops.sparse import _check_parts, _refuse_dense, is_sparse

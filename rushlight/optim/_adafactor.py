@@ -96,7 +96,7 @@ def _variance(state, grad, weight, smallest):
     return (rows @ columns).div_(rows.mean(dim=-2, keepdim=True).clamp_(min=smallest))
 
 
-adafactor, _single_tensor_adafactor, _multi_tensor_adafactor = functional(
+__getattr__, __dir__ = functional(
     Adafactor,
     "adafactor",
     "row_vars=row_var col_vars=col_var variances=variance state_steps=step",

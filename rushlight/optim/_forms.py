@@ -7,12 +7,15 @@ the same step in torch; here they are the one that there is.
 
 from __future__ import annotations
 
-import inspect
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import Tensor
 from rushlight.optim.optimizer import GroupOptimizer, check_fused, take_scale
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 # Options that one name of the group holds several of.
 _TOGETHER = {
@@ -58,18 +61,20 @@ def _step(
                 values[i] = stand_in.state[param][key]
 
 
-def _signature(first: list[str], options: str) -> inspect.Signature:
+def _signature(first: list[str], options: str) -> Signature:
     """Parameters in torch's order; ``options`` reads ``foreach=None capturable=False * beta1 beta2``."""
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, kind) for name in first]
+    from inspect import Parameter, Signature
+
+    kind: Any = Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [Parameter(name, kind) for name in first]
     for option in options.split():
         if option == "*":
-            kind = inspect.Parameter.KEYWORD_ONLY
+            kind = Parameter.KEYWORD_ONLY
             continue
         name, _, default = option.partition("=")
-        value = {"": inspect.Parameter.empty, "None": None, "False": False}[default]
-        parameters.append(inspect.Parameter(name, kind, default=value))
-    return inspect.Signature(parameters)
+        value = {"": Parameter.empty, "None": None, "False": False}[default]
+        parameters.append(Parameter(name, kind, default=value))
+    return Signature(parameters)
 
 
 def functional(
@@ -81,8 +86,10 @@ def functional(
     kinds: tuple[str, ...] = ("single_tensor", "multi_tensor"),
     grads: str = "grads",
     **fixed: Any,
-) -> list[Callable[..., None]]:
-    """The functional form and, after it, torch's implementations of it by ``kinds``.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of the class's module, which then has the functional form and torch's
+    implementations of it by ``kinds``. They are made when they are first named: hardly any program does, and
+    ``inspect`` alone would take as long to import as all of ``optim``.
 
     ``state`` maps the lists of the call to the keys of the class, ``exp_avgs=exp_avg``; ``options`` and
     ``inner`` are the parameters of the form and of the implementations; ``fixed`` are options of the class
@@ -129,10 +136,21 @@ def functional(
             given.setdefault("capturable", False)
             _step(cls, lists, params, gradients, given)
 
-        form.__name__ = form.__qualname__ = f"_{kind}_{name}" if private else name
+        form.__name__ = form.__qualname__ = called(kind)
         form.__module__ = cls.__module__
         form.__doc__ = f"One step of {cls.__name__} for parameters, gradients and state given as lists."
         form.__signature__ = signature  # type: ignore[attr-defined]
         return form
 
-    return [make(kind) for kind in ("form", *kinds)]
+    def called(kind: str) -> str:
+        return name if kind == "form" else f"_{kind}_{name}"
+
+    forms = {called(kind): kind for kind in ("form", *kinds)}
+    module = sys.modules[cls.__module__]
+
+    def find(asked: str) -> Any:
+        if asked in forms:
+            return vars(module).setdefault(asked, make(forms[asked]))
+        raise AttributeError(f"module {module.__name__!r} has no attribute {asked!r}", name=asked, obj=module)
+
+    return find, lambda: sorted({*vars(module), *forms})

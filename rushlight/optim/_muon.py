@@ -99,7 +99,7 @@ def _zeropower_via_newtonschulz(grad, ns_coefficients, ns_steps, eps):
     return x.T if tall else x
 
 
-muon, _single_tensor_muon = functional(
+__getattr__, __dir__ = functional(
     Muon,
     "muon",
     "muon_momentum_bufs=momentum_buffer",

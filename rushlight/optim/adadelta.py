@@ -72,7 +72,7 @@ class Adadelta(GroupOptimizer):
             param.add_(rushlight.view_as_complex(delta) if param.is_complex() else delta, alpha=-lr)
 
 
-adadelta, _single_tensor_adadelta, _multi_tensor_adadelta = functional(
+__getattr__, __dir__ = functional(
     Adadelta,
     "adadelta",
     "square_avgs=square_avg acc_deltas=acc_delta state_steps=step",

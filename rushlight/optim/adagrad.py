@@ -106,7 +106,7 @@ def _move_sparse(param, grad, total, eps, rate):
     param.add_(at_places_of(grad, values / divisor), alpha=-rate)
 
 
-adagrad, _single_tensor_adagrad, _multi_tensor_adagrad, _fused_adagrad = functional(
+__getattr__, __dir__ = functional(
     Adagrad,
     "adagrad",
     "state_sums=sum state_steps=step",

@@ -178,7 +178,7 @@ def _is_zero(decay):
     return not isinstance(decay, Tensor) and decay == 0
 
 
-adam, _single_tensor_adam, _multi_tensor_adam, _fused_adam = functional(
+__getattr__, __dir__ = functional(
     Adam,
     "adam",
     "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq max_exp_avg_sqs=max_exp_avg_sq state_steps=step",

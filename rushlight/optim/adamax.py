@@ -72,7 +72,7 @@ class Adamax(GroupOptimizer):
             param.addcdiv_(mean, largest, value=-lr / (1 - beta1**step))
 
 
-adamax, _single_tensor_adamax, _multi_tensor_adamax = functional(
+__getattr__, __dir__ = functional(
     Adamax,
     "adamax",
     "exp_avgs=exp_avg exp_infs=exp_inf state_steps=step",

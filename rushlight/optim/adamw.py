@@ -50,7 +50,7 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-(adamw,) = functional(
+__getattr__, __dir__ = functional(
     AdamW,
     "adamw",
     "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq max_exp_avg_sqs=max_exp_avg_sq state_steps=step",

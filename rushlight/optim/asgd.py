@@ -75,7 +75,7 @@ class ASGD(GroupOptimizer):
             state["mu"].copy_(rushlight.as_tensor(1 / max(1, step - group["t0"])))
 
 
-asgd, _single_tensor_asgd, _multi_tensor_asgd = functional(
+__getattr__, __dir__ = functional(
     ASGD,
     "asgd",
     "axs=ax mus=mu etas=eta state_steps=step",

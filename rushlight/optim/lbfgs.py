@@ -1,9 +1,6 @@
 """L-BFGS with an optional strong Wolfe line search."""
 
-from dataclasses import dataclass
-
 import rushlight
-from rushlight import Tensor
 from rushlight.optim._authors import _to_scalar
 from rushlight.optim.optimizer import Optimizer, as_number, check_at_least_zero, check_tensor_lr, real_view
 
@@ -179,14 +176,13 @@ def _largest(tensor):
     return tensor.abs().max()
 
 
-@dataclass(slots=True)
 class _Point:
     """A point of the line: how far along, its loss, gradient, and slope along the line."""
 
-    step: float
-    loss: float
-    grad: Tensor
-    slope: float
+    __slots__ = ("grad", "loss", "slope", "step")
+
+    def __init__(self, step, loss, grad, slope):
+        self.step, self.loss, self.grad, self.slope = step, loss, grad, slope
 
 
 class _WolfeSearch:

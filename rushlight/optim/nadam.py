@@ -101,7 +101,7 @@ class NAdam(GroupOptimizer):
             param.addcdiv_(mean, divisor, value=-lr * momentum_next / (1.0 - product * momentum_next))
 
 
-nadam, _single_tensor_nadam, _multi_tensor_nadam = functional(
+__getattr__, __dir__ = functional(
     NAdam,
     "nadam",
     "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq mu_products=mu_product state_steps=step",

@@ -93,7 +93,7 @@ class RAdam(GroupOptimizer):
             param.add_(update, alpha=-1.0)
 
 
-radam, _single_tensor_radam, _multi_tensor_radam = functional(
+__getattr__, __dir__ = functional(
     RAdam,
     "radam",
     "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq state_steps=step",

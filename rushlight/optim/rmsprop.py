@@ -87,7 +87,7 @@ class RMSprop(GroupOptimizer):
                 param.addcdiv_(grad, divisor, value=-lr)
 
 
-rmsprop, _single_tensor_rmsprop, _multi_tensor_rmsprop = functional(
+__getattr__, __dir__ = functional(
     RMSprop,
     "rmsprop",
     "square_avgs=square_avg grad_avgs=grad_avg momentum_buffer_list=momentum_buffer state_steps=step",

@@ -73,7 +73,7 @@ class Rprop(GroupOptimizer):
             previous.copy_(grad)
 
 
-rprop, _single_tensor_rprop, _multi_tensor_rprop = functional(
+__getattr__, __dir__ = functional(
     Rprop,
     "rprop",
     "prevs=prev step_sizes=step_size state_steps=step",

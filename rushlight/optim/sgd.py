@@ -142,7 +142,7 @@ class SGD(GroupOptimizer):
         return grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
 
 
-sgd, _single_tensor_sgd, _multi_tensor_sgd, _fused_sgd = functional(
+__getattr__, __dir__ = functional(
     SGD,
     "sgd",
     "momentum_buffer_list=momentum_buffer",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module as _import
-from typing import Any
+
+from rushlight._annotations import Any
 
 _PARTS = {
     "_contextlib", "_device", "_traceback", "collect_env", "_dtype_abbrs",

@@ -1,6 +1,6 @@
 """Handles that take a hook away again, and the plumbing of a module's backward hooks."""
 
-import weakref
+from _weakref import ref as weak_ref
 from collections import OrderedDict
 
 from rushlight._warn import warn
@@ -20,14 +20,14 @@ class RemovableHandle:
 
     def __init__(self, hooks_dict, *, extra_dict=None):
         # Weak, so that a handle kept around does not keep the module or tensor alive.
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.hooks_dict_ref = weak_ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         if extra_dict is None:
             extra_dict = ()
         elif isinstance(extra_dict, dict):
             extra_dict = (extra_dict,)
-        self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extra_dict)
+        self.extra_dict_ref = tuple(weak_ref(extra) for extra in extra_dict)
 
     def remove(self):
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
@@ -43,7 +43,7 @@ class RemovableHandle:
     def __setstate__(self, state):
         def reference(table):
             # The table died before the handle was saved: an empty one makes remove() do nothing.
-            return weakref.ref(OrderedDict() if table is None else table)
+            return weak_ref(OrderedDict() if table is None else table)
 
         self.hooks_dict_ref = reference(state[0])
         self.id = state[1]

@@ -7,8 +7,6 @@ import enum
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rushlight.backends import cuda as _switches
-
 __all__ = [
     "SDPBackend",
     "WARN_FOR_UNFUSED_KERNELS",
@@ -66,12 +64,16 @@ def _backend_from_string(name: str) -> SDPBackend:
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
     """The kernels that are allowed now."""
+    from rushlight.backends import cuda as _switches
+
     allowed = [SDPBackend[_backend_names[name]] for name, on in _switches._attention.items() if on]
     return [backend for backend in _priority if backend in allowed] if with_priority else allowed
 
 
 def _sdpa_kernel(backends: list[SDPBackend], set_priority: bool = False) -> None:
     """Allow these kernels and no others."""
+    from rushlight.backends import cuda as _switches
+
     for name, spelled in _backend_names.items():
         _switches._allow(name, SDPBackend[spelled] in backends)
     if set_priority:

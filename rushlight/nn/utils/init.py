@@ -1,7 +1,5 @@
 """Creating a module without initialising its parameters."""
 
-import inspect
-
 from rushlight.nn.module import Module
 
 __all__ = ["skip_init"]
@@ -16,6 +14,8 @@ def skip_init(module_cls, *args, **kwargs):
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
+    import inspect
+
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
