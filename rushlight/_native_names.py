@@ -7,7 +7,7 @@ import weakref
 from typing import Any, NoReturn
 
 import rushlight
-from rushlight import _C, _autograd_fallback, overrides
+from rushlight import _C, _autograd_fallback, _dispatch_keys, overrides
 from rushlight._absent import absent_class
 from rushlight._archive_names import PyTorchFileReader, PyTorchFileWriter
 from rushlight._script_object import ScriptObject
@@ -15,6 +15,7 @@ from rushlight._type_names import type_name as class_name
 from rushlight._untyped_storage import StorageBase
 from rushlight._warn import warn
 from rushlight.amp.autocast_mode import _DisableAutocast
+from rushlight.autograd import forward_ad
 from rushlight.backends import cuda
 
 
@@ -118,36 +119,6 @@ def _infer_size(a: Any, b: Any) -> Any:
 def _get_cpu_capability() -> str:
     """The instruction set that the kernels use."""
     return _C.cpu_capability
-
-
-DispatchKey = enum.Enum(
-    "DispatchKey",
-    "Undefined CPU CUDA XPU MPS Meta Autograd AutogradCPU AutogradCUDA AutogradOther AutocastCPU "
-    "AutocastCUDA AutocastXPU AutocastMPS ADInplaceOrView BackendSelect Python PythonTLSSnapshot "
-    "Functionalize FuncTorchBatched FuncTorchGradWrapper CompositeImplicitAutograd "
-    "CompositeExplicitAutograd",
-    module=__name__,
-)
-
-
-class DispatchKeySet:
-    """A set of the steps that a call takes in torch. Here a call takes none of them; the sets can be made."""
-
-    def __init__(self, *keys: DispatchKey) -> None:
-        self._keys = frozenset(keys)
-
-    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return DispatchKeySet(*(self._keys | other._keys))
-
-    def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return DispatchKeySet(*(self._keys & other._keys))
-
-    def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return DispatchKeySet(*(self._keys - other._keys))
-
-    def has(self, key: DispatchKey) -> bool:
-        """Whether the key is in the set."""
-        return key in self._keys
 
 
 class ScriptFunction:
@@ -340,9 +311,18 @@ NAMES |= {
         "Graph",
         "TensorType",
         "Value",
-        "_ExcludeDispatchKeyGuard",
     )
 }
+NAMES |= _dispatch_keys.NAMES
+# What torch itself has under the same names.
+_SHARED = """
+finfo iinfo layout memory_format autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
+is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+get_num_interop_threads set_num_interop_threads
+"""
+NAMES |= {name: getattr(rushlight, name) for name in _SHARED.split()}
 NAMES |= {"FunctionSchema": rushlight.FunctionSchema, "Tag": rushlight.Tag, "StorageBase": StorageBase}
 NAMES |= {
     "_get_autograd_fallback_mode": _autograd_fallback._get_autograd_fallback_mode,
@@ -400,5 +380,14 @@ NAMES |= {
     "_get_mem_efficient_sdp_enabled": cuda.mem_efficient_sdp_enabled,
     "_set_sdp_use_mem_efficient": cuda.enable_mem_efficient_sdp,
     "_get_cudnn_sdp_enabled": cuda.cudnn_sdp_enabled, "_set_sdp_use_cudnn": cuda.enable_cudnn_sdp,
+    "_set_default_dtype": rushlight.set_default_dtype,
+    "_set_default_tensor_type": rushlight.set_default_tensor_type,
+    "_set_deterministic_algorithms": (
+        lambda mode, *, warn_only=False: rushlight.use_deterministic_algorithms(mode, warn_only=warn_only)
+    ),
+    "_VariableFunctionsClass": type(rushlight._VF),
+    "_has_storage": lambda tensor: tensor.layout is rushlight.strided,
+    "_enter_dual_level": forward_ad.enter_dual_level,
+    "_exit_dual_level": lambda level: forward_ad.exit_dual_level(level=level),
     "_SDPAParams": cuda.SDPAParams, "ScriptObject": ScriptObject,
 }  # fmt: skip

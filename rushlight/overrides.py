@@ -466,3 +466,15 @@ def get_testing_overrides() -> dict[Callable, Callable]:
     from rushlight import _overridable
 
     return _overridable.dummies()
+
+
+_UNDER_C = ("_len_torch_function_stack", "_get_function_stack_at", "_push_on_torch_function_stack",
+            "_pop_torch_function_stack", "_is_torch_function_mode_enabled")  # fmt: skip
+_has_torch_function, _has_torch_function_unary = has_torch_function, has_torch_function_unary
+_has_torch_function_variadic = has_torch_function_variadic
+
+
+def __getattr__(name: str) -> Any:
+    if name in _UNDER_C:
+        return getattr(_C, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

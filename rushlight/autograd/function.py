@@ -11,6 +11,7 @@ import _thread
 import functools
 import itertools
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from rushlight import _C
 from rushlight._annotations import Any
@@ -422,6 +423,50 @@ def _nested_map(condition: Any, fn: Any, condition_msg: str | None = None) -> An
 
 def _map_tensors(function: Any, value: Any) -> Any:
     return _nested_map(lambda part: part is None or isinstance(part, _C.Tensor), function, "Tensors")(value)
+
+
+def _iter_filter(
+    condition: Any, allow_unknown: bool = False, condition_msg: str | None = None, conversion: Any = None
+) -> Any:
+    """An iterator over what meets the condition in nested lists, tuples and dicts; None is left out."""
+
+    def found(value: Any) -> Iterator[Any]:
+        value = value if conversion is None else conversion(value)
+        if condition(value):
+            yield value
+        elif isinstance(value, (list, tuple, dict)):
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from found(part)
+        elif value is not None:
+            if not allow_unknown:
+                _nested_map(lambda _: False, None, condition_msg)(value)  # refuses
+            yield value
+
+    return found
+
+
+def _unflatten(input: Any, proto: Any) -> Any:
+    """What is flat, nested as `proto` is: an element for each place that is no list or tuple."""
+    rest = iter(input)
+
+    def nested(proto: Any) -> Any:
+        if isinstance(proto, (list, tuple)):
+            return type(proto)(map(nested, proto))
+        return next(rest)
+
+    return nested(proto)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, _C.Tensor)
+
+
+_iter_tensors = _iter_filter(_is_tensor, condition_msg="Tensors")
+_iter_tensors_permissive = _iter_filter(_is_tensor, allow_unknown=True, condition_msg="Tensors (permissive)")
+_iter_None_tensors = _iter_filter(
+    lambda value: value is None or _is_tensor(value), condition_msg="Tensors or None"
+)
+_map_tensor_data = _nested_map(_is_tensor, lambda tensor: tensor.data, condition_msg="Tensors")
 
 
 def _flatten(value: Any) -> list:

@@ -127,11 +127,36 @@ def region_activation_memory_budget(budget: float) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "log":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from rushlight.autograd._logged import log
+    if name == "log":
+        from rushlight.autograd._logged import log
 
-    return log
+        return log
+    if name == "Variable":
+        from rushlight.autograd import Variable
+
+        return Variable
+    if name == "TorchDispatchMode":
+        from rushlight.utils._python_dispatch import TorchDispatchMode
+
+        return TorchDispatchMode
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _register_logging_hooks_on_whole_graph(t_outputs: Sequence[Tensor | GradientEdge]) -> Callable[[], None]:
+    """Lets every node behind these outputs tell the log that it runs; the result ends that."""
+    from rushlight.autograd._logged import register
+
+    return register([_get_grad_fn_or_grad_acc(one) for one in t_outputs])
+
+
+def _get_tid(tensor: Tensor) -> tuple[int, int, int]:
+    """Which object, memory and version a tensor is."""
+    return id(tensor), tensor.data_ptr(), tensor._version
+
+
+def _get_sid(tensor: Tensor) -> tuple[int, int]:
+    """Which memory and version a tensor is."""
+    return tensor.data_ptr(), tensor._version
 
 
 def _get_grad_fn_or_grad_acc(t: Tensor | GradientEdge) -> Node:

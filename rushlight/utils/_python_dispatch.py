@@ -14,8 +14,8 @@ import contextlib
 import dataclasses
 import re
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 from rushlight import _C, _dispatching
 from rushlight._dispatching import show_modes as _show_modes
@@ -66,10 +66,21 @@ class TorchDispatchMode:
     def __exit__(self, *error: object) -> None:
         _pop_mode()
 
+    supports_higher_order_operators = False  # there are none
+
     @classmethod
     def is_infra_mode(cls) -> bool:
         """Whether the mode belongs to a compiler: none does."""
         return False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Whether what a compiler does inside is not looked at."""
+        return False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return True
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -108,8 +119,10 @@ def _push_mode(mode: TorchDispatchMode) -> None:
     _show_modes()
 
 
-def _pop_mode() -> TorchDispatchMode:
+def _pop_mode(k: Any = None) -> TorchDispatchMode:
     global _active
+    if k is not None:
+        raise NotImplementedError("the modes of a compiler, which have keys, do not exist here")
     if not _stack.modes:
         raise RuntimeError("trying to pop from empty mode stack")
     keep(_get_current_dispatch_mode_stack, _put_back)
@@ -123,8 +136,8 @@ def _pop_mode() -> TorchDispatchMode:
 
 
 @contextlib.contextmanager
-def _pop_mode_temporarily() -> Iterator[TorchDispatchMode]:
-    mode = _pop_mode()
+def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
+    mode = _pop_mode(k)
     try:
         yield mode
     finally:
@@ -155,7 +168,53 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
     return bool(_stack.modes)
 
 
-is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode
+def is_in_any_mode_without_ignore_compile_internals() -> bool:
+    """Whether a mode is active that looks at what a compiler does inside."""
+    return any(not mode.ignore_compile_internals() for mode in _stack.modes)
+
+
+def any_torch_dispatch_mode_on_stack() -> bool:
+    """Whether a mode is active in this thread that no compiler made."""
+    return bool(_stack.modes)
+
+
+def _detect_infra_mode(key: Any) -> None:
+    """The mode of a compiler that has this key: there is none."""
+    if key not in (_C._TorchDispatchModeKey.FUNCTIONAL, _C._TorchDispatchModeKey.PROXY):
+        raise AssertionError(
+            f"key must be either FUNCTIONAL ({_C._TorchDispatchModeKey.FUNCTIONAL}) or PROXY "
+            f"({_C._TorchDispatchModeKey.PROXY}) _TorchDispatchModeKey, got {key}"
+        )
+
+
+_unset_infra_mode = _detect_infra_mode
+
+
+def _has_traceable_wrapper_subclass_protocol(t: object) -> bool:
+    """Whether something says how to take it apart and put it together."""
+    return hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+
+
+class TensorWithFlatten(Protocol):
+    """A tensor that says how to take it apart and put it together."""
+
+    def __tensor_flatten__(self) -> tuple[Sequence[str], object]:
+        """The names of the tensors in it, and whatever else is needed to make another one."""
+
+    @staticmethod
+    def __tensor_unflatten__(
+        inner_tensors: Any, flatten_spec: Any, outer_size: Any, outer_stride: Any
+    ) -> Any:
+        """A tensor like it made of other tensors."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("_len_torch_dispatch_stack", "_get_dispatch_stack_at", "_pop_torch_dispatch_stack",
+                "_push_on_torch_dispatch_stack", "DispatchKey"):  # fmt: skip
+        return getattr(_C, name)
+    if name in ("_is_in_torch_dispatch_mode", "_is_in_non_infra_torch_dispatch_mode"):
+        return bool(_stack.modes)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:

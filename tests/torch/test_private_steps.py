@@ -79,3 +79,53 @@ LINES += [
 @pytest.mark.parametrize("text", LINES)
 def test_as_in_torch(text):
     assert outcome(rushlight, text, SETUP) == outcome(torch_itself, text, SETUP)
+
+
+NAMES = """
+[str(C._dispatch_keys(t)) for t in (x, o(2, device='meta'), (o(2) * 1j).conj(), torch.eye(2).to_sparse())]
+str(K(D.AutogradCPU) | K(D.CPU)), (K(D.CPU) | K(D.Meta)).has(D.Meta), repr(D.CPU), int(D.CPU), str(D.Meta)
+str(K(D.CPU).add(D.Conjugate)), str((K(D.CPU) | K(D.AutogradCPU)).remove(D.CPU)), K(D.CPU) == K(D.CPU)
+(K(D.CPU) | K(D.ADInplaceOrView)).highestPriorityTypeId(), C._dispatch_key_parse('Meta')
+below(C._ExcludeDispatchKeyGuard(K(D.AutogradCPU))), below(C._AutoDispatchBelowAutograd())
+[C._dispatch_tls_is_dispatch_key_excluded(name) for name in ('AutogradCPU', 'AutocastCPU')]
+[list(f._iter_tensors([x, (x, None), {'a': x}])), list(f._iter_tensors_permissive([x, 3, 'a']))]
+list(f._iter_tensors([3]))
+[f._unflatten([1, 2, 3, 4], [0, (0, [0])]), f._unflatten([1, None], [0, None]), f._map_tensor_data([x, (x,)])]
+g._get_tid(x)[0] == id(x), g._get_tid(x)[1:] == g._get_sid(x) == (x.data_ptr(), 0)
+[callable(g._register_logging_hooks_on_whole_graph([y])), g.Variable.__name__, g.TorchDispatchMode.__name__]
+P.any_torch_dispatch_mode_on_stack(), P._len_torch_dispatch_stack()
+P.TorchDispatchMode.supports_higher_order_operators, P.TorchDispatchMode.ignore_compile_internals()
+O._len_torch_function_stack(), O._is_torch_function_mode_enabled(), O._has_torch_function_variadic(x, 3)
+[C.is_autocast_enabled(), C.get_autocast_cpu_dtype(), C.finfo(torch.float32).eps, C._has_storage(x)]
+[C._enter_dual_level(), C._exit_dual_level(level=0)]
+"""
+SETUP_NAMES = (
+    SETUP
+    + """
+C, f, g, P, O = (import_module(f'{torch.__name__}.{name}') for name in
+                 ('_C', 'autograd.function', 'autograd.graph', 'utils._python_dispatch', 'overrides'))
+D, K = C.DispatchKey, C.DispatchKeySet
+def below(guard):
+    with guard: return (x * 2).requires_grad
+"""
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", [line for line in NAMES.splitlines() if line])
+def test_names_behind_the_public_ones(text):
+    assert outcome(rushlight, text, SETUP_NAMES) == outcome(torch_itself, text, SETUP_NAMES)
+
+
+def test_the_keys_are_torchs():
+    ours, theirs = (
+        {name: int(key) for name, key in lib._C.DispatchKey.__members__.items()}
+        for lib in (rushlight, torch_itself)
+    )
+    assert ours == theirs
+
+
+def test_steps_that_cannot_be_left_out():
+    C = rushlight._C
+    with pytest.raises(NotImplementedError, match="ADInplaceOrView"):
+        C._ExcludeDispatchKeyGuard(C.DispatchKeySet(C.DispatchKey.ADInplaceOrView))
