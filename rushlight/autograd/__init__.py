@@ -107,6 +107,8 @@ _is_checkpoint_valid = _C.all_runs_accumulate
 
 
 def _mismatch(batched: bool, index: int, gradient: Tensor, root: Any) -> RuntimeError:
+    if batched and not isinstance(root, Tensor):
+        return RuntimeError("Batched grads are not supported with GradientEdge")
     if isinstance(root, Tensor) and root.is_nested:
         root.is_same_size(gradient[0] if batched else gradient)  # refuses one that is not nested
     shape, given = _calculate_shape(root, gradient, batched)
@@ -405,25 +407,38 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     for gradient in given:
         if isinstance(gradient, Tensor) and not gradient.dim():
             gradient[0]  # raises: there is no first dimension to be the batch
-    if any(not g.dim() for g in _initial_gradients(outputs, given, batched=True) if isinstance(g, Tensor)):
-        raise ValueError(
-            "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
-            "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
-        )
-    sizes = [g.shape[0] for g in given if g is not None]
+    given = _initial_gradients(outputs, given, batched=True)
+    for gradient in given:
+        if gradient is None:
+            raise ValueError(
+                "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for an input but the input is of type "
+                "<class 'NoneType'>. We cannot vmap over non-Tensor arguments, please use None as the "
+                "respective in_dim"
+            )
+        if not gradient.dim():
+            raise ValueError(
+                "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a "
+                "Tensor of dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
+            )
+    sizes = [g.shape[0] for g in given]
     if len(set(sizes)) > 1:
         raise ValueError(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
     _check_ends(inputs, "input")
+    for index, (root, gradient) in enumerate(zip(outputs, given, strict=True)):
+        if gradient.shape[1:] != _about(root)[0]:  # the one that was made for a root of one element
+            raise RuntimeError(
+                f"invalid gradient at index {index} - got {list(gradient.shape[1:])} but expected shape "
+                f"compatible with {list(_about(root)[0])}"
+            )
     count = sizes[0] if sizes else 1
     rows = []
     for i in range(count):
-        row = tuple(None if g is None else g[i].clone() for g in given)
+        row = tuple(g[i].clone() for g in given)
         for g in row:
-            if g is not None:
-                _C.mark_batched(g, True)
+            _C.mark_batched(g, True)
         keep_row = keep or i < count - 1
         with batching:
             rows.append(grad(outputs, inputs, row, keep_row, create_graph, allow_unused=allow_unused))

@@ -1,9 +1,11 @@
 """What torch refuses where it computes a batch of gradients at once: reading numbers, deciding, drawing."""
 
+import functools
 import warnings
 
 import pytest
 import torch as torch_itself
+from outcomes import outcome
 
 import rushlight
 
@@ -105,3 +107,30 @@ def test_numbers_are_read_again_after_a_refusal():
         rushlight.autograd.grad(y, x, rushlight.ones(2, 3), is_grads_batched=True, retain_graph=True)
     assert rushlight.autograd.grad(y, x, rushlight.ones(3))[0].tolist() == [3, 3, 3]
     assert rushlight.randn(3).sum().item() != 0
+
+
+BATCHES = """
+grad(n, x); grad(s, x); grad(s.reshape(1), x); grad([y, s], x, [torch.ones(3, 2), None])
+grad([y, n], x, [torch.ones(3, 2), None]); grad([y, s], x, [torch.ones(3, 2), torch.ones(2)])
+grad([y, s], x, [torch.ones(3, 2), torch.ones(3)]); grad(edge(y), x, torch.ones(3, 2)); grad(edge(s), x)
+grad(y, edge(y), torch.ones(3, 2)); grad(s, x, torch.tensor(1.0)); grad(s, x, 1.0); grad(y, x, torch.ones(2))
+grad(y, x, torch.ones(3, 3)); grad(edge(y), x, torch.ones(3, 3))
+"""
+
+
+@pytest.mark.parametrize("text", [t.strip() for t in BATCHES.replace("\n", ";").split(";") if t.strip()])
+def test_what_a_batch_is_given(text):
+    def run(torch):
+        x = torch.ones(2, requires_grad=True)
+        y = x * 2
+        named = {
+            "x": x,
+            "y": y,
+            "s": y.sum(),
+            "n": torch.ones(2),
+            "edge": torch.autograd.graph.get_gradient_edge,
+        }
+        grad = functools.partial(torch.autograd.grad, is_grads_batched=True)
+        return eval(text, {"torch": torch, "grad": grad, **named})
+
+    assert outcome(lambda: run(rushlight)) == outcome(lambda: run(torch_itself))
