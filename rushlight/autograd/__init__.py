@@ -143,6 +143,8 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
     for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False)):
         shape, dtype, device = _about(root)
         if isinstance(gradient, Tensor):
+            if batched and not gradient.dim():
+                gradient[0]  # raises: there is no first dimension to be the batch
             if (gradient.shape[1:] if batched else shape_of(gradient)) != shape:
                 raise _mismatch(batched, index, gradient, root)
             if dtype.is_complex != gradient.is_complex():
@@ -404,9 +406,6 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     from rushlight import stack
     from rushlight.ops._tangents import batching
 
-    for gradient in given:
-        if isinstance(gradient, Tensor) and not gradient.dim():
-            gradient[0]  # raises: there is no first dimension to be the batch
     given = _initial_gradients(outputs, given, batched=True)
     for gradient in given:
         if gradient is None:

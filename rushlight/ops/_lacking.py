@@ -41,6 +41,14 @@ def _rrelu(input, lower=0.0, upper=0.0, training=False, inplace=False):
     return "rrelu_with_noise_" if inplace else None
 
 
+def _scatter(input, dim, index, *args, reduce=None, **kwargs):
+    return None if reduce is None else "aten::scatter"
+
+
+def _scatter_(input, dim, index, *args, reduce=None, **kwargs):
+    return None if reduce is None else "aten::scatter_"
+
+
 def _soft_margin_loss(input, target, *args, **kwargs):
     dual = _C.tangent(input) is not None and _C.tangent(target) is not None
     return "soft_margin_loss_backward" if dual else None
@@ -94,6 +102,8 @@ NO_FORWARD_MODE: dict[str, Any] = {
     "remainder": _remainder,
     "rrelu": _rrelu,
     "rrelu_": "rrelu_with_noise_",
+    "scatter": _scatter,
+    "scatter_": _scatter_,
     "soft_margin_loss": _soft_margin_loss,
     "sparse_coo_tensor": "_sparse_coo_tensor_with_dims_and_tensors",
     "to_sparse": "_to_sparse",

@@ -290,6 +290,8 @@ def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tu
         return (_as_strided(tangents[0], *args[1:]),)
     if name == "copy" and result is None and tangents[0] is None and args[0].shape == tangents[1].shape:
         return (tangents[1],)  # of the source's dtype, as in torch
+    if name == "vector_norm" and args[1] == 0:  # how many are not zero: no gradient, but a tangent
+        return (result.new_zeros(result.shape),)
     if name in LINEAR or op.is_view:
         found = _linear(op, args, tangents)
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)

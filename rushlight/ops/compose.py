@@ -329,6 +329,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         mean = x.sum(1) / total
     else:
         total = weights.sum()
+        if not total.is_meta and total.item() == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = (x * weights).sum(1) / total
     if aweights is None or correction == 0:
         divisor = total - correction

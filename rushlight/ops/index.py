@@ -12,6 +12,7 @@ import math
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops import create
 from rushlight.ops._public import (
     C_NAMES,
@@ -23,6 +24,7 @@ from rushlight.ops._public import (
     public,
     refuse_complex,
     type_name,
+    undifferentiable,
     wrap_dim,
     write_apart,
     write_beside,
@@ -273,7 +275,10 @@ def scatter(input, dim, index, *args, src=None, value=None, reduce=None, out=Non
     """
     primitive, source = _scatter_arguments(args, src, value, reduce)
     if primitive is None:
-        result = ops.scatter_reduce(*_scatter_reduce_old(input, dim, index, source, reduce))
+        operands = _scatter_reduce_old(input, dim, index, source, reduce)
+        with no_grad():
+            result = ops.scatter_reduce(*operands)
+        result = undifferentiable("scatter", result, input, operands[2])
     else:
         result = primitive(input, index, source, dim)
     return result if out is None else write_beside(out, result, input, index, source)
@@ -284,7 +289,14 @@ def scatter_(self, dim, index, *args, src=None, value=None, reduce=None):
     """In-place version of :meth:`scatter`."""
     primitive, source = _scatter_arguments(args, src, value, reduce)
     if primitive is None:
-        return write_in_place(ops.scatter_reduce, *_scatter_reduce_old(self, dim, index, source, reduce))
+        operands = _scatter_reduce_old(self, dim, index, source, reduce)
+        if not (_C.is_grad_enabled() and (self.requires_grad or operands[2].requires_grad)):
+            return write_in_place(ops.scatter_reduce, *operands)
+        _C.check_inplace(self)
+        before = _C.before_write(self)
+        with no_grad():
+            result = ops.scatter_reduce(_C.detach(before), *operands[1:])
+        return _C.become(self, undifferentiable("scatter_", result, before, operands[2]))
     return write_in_place(primitive, self, index, source, dim)
 
 

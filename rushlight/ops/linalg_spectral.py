@@ -15,6 +15,7 @@ from rushlight.ops._public import (
     Tensor,
     public,
     refuse_complex,
+    refuse_gradient,
     type_name,
     undifferentiable,
     whole,
@@ -308,6 +309,8 @@ def pseudoinverse(input, rcond=None, hermitian=False, atol=None, rtol=None):
     rtol_name = "rtol" if rcond is None else "rcond"
     if rcond is not None:
         rtol = rcond
+    given = {"atol": atol, "rtol": rtol}
+    refuse_gradient("linalg_pinv", **{k: v for k, v in given.items() if isinstance(v, Tensor)})
     with no_grad():
         result = _pseudoinverse(input, hermitian, *_tolerance(name, input, atol, rtol, rtol_name))
     if records(input):

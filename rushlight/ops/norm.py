@@ -444,6 +444,16 @@ def _check_running(x, running_mean, running_var, *parameters):
             raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {t.dim()}")
 
 
+def _constant(x, *statistics):
+    """Running statistics, which may have no tangents beside an input that has one; alone they are ignored."""
+    if _C.tangent(x) is not None and any(t is not None and _C.tangent(t) is not None for t in statistics):
+        raise RuntimeError(
+            "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward "
+            "grad defined"
+        )
+    return (t if t is None else t.detach() for t in statistics)
+
+
 def _check_momentum(momentum):
     """A tensor for it is read also where nothing runs."""
     if isinstance(momentum, Tensor) and momentum.is_complex() and not momentum.is_meta:
@@ -454,6 +464,8 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
     """out, mean, rstd; the running statistics are brought up to date while training."""
     if running_mean is not None or running_var is not None:
         refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
+        if _C.carries_tangents() and not training:
+            running_mean, running_var = _constant(x, running_mean, running_var)
         if running_mean is None or running_var is None:
             raise ValueError("running_mean and running_var must either both be None or neither be None")
         plain = (

@@ -111,6 +111,10 @@ def segment_reduce(
         result = ops.index_reduce(base, index, flat, 0, name, True)
         if initial is not None:
             number = base.new_full((), initial)
-            join = {"prod": ops.mul, "max": ops.maximum, "min": ops.minimum}[reduce]
-            result = join(result, number)
+            if reduce == "prod":
+                result = result * number
+            else:  # a number that ties with elements takes no share of their gradient
+                beyond = ops.lt(result, number) if reduce == "max" else ops.gt(result, number)
+                beyond = ops.logical_or(beyond, ops.ne(number, number))
+                result = ops.where(beyond, number, result)
     return result.reshape(*shape, *rest)

@@ -99,6 +99,13 @@ FIRST = {
         [(-INF, -INF), (INF, 1.0), (-INF, 1.0)],
     ),
     "norm": (lambda lib: lambda x, y: lib.cat([x, y]).norm(), [(0.0, 0.0), (0.0, 1.0)]),
+    **{
+        f"norm of order {p}": (
+            lambda lib, p=p: lambda x, y: lib.linalg.vector_norm(lib.cat([x, y]), p),
+            [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)],
+        )
+        for p in (0.5, 1, 1.5, 2.5, 3, 3.5, INF, -1, -INF)
+    },
     "std": (lambda lib: lambda x, y: lib.cat([x, y]).std(), [(1.5, 1.5)]),
     "max": (lambda lib: lambda x, y: lib.cat([x, y]).max(), [(1.0, 1.0), (NAN, 1.0)]),
     "amax": (lambda lib: lambda x, y: lib.cat([x, y]).amax(), [(1.0, 1.0), (2.0, 1.0)]),
@@ -130,7 +137,7 @@ ONLY_REVERSE = {"prelu", "atan2"}
 # Where torch has no second derivative, or NaN for one that is 0 or finite here, or rounds by more than this.
 NO_SECOND = {
     "hardsigmoid", "sinc", "logaddexp", "logaddexp2", "copysign", "i1", "i1e", "logit_eps", "pow", "norm",
-    "prelu",
+    "prelu", "norm of order 2.5",
 }  # fmt: skip
 
 

@@ -521,6 +521,23 @@ def cases(torch):
         return seen
 
     @case
+    def running_statistics_have_no_tangents():
+        seen = []
+        with fwAD.dual_level():
+            x, mean, var = (
+                fwAD.make_dual(t, torch.ones_like(t)) for t in (torch.rand(4, 2), *torch.ones(2, 2))
+            )
+            plain = torch.ones(2)
+            for given in ((x, mean, var), (x, mean, plain), (x.detach(), mean, var), (x, plain, plain)):
+                made = err(lambda: torch.nn.functional.batch_norm(*given))  # noqa: B023
+                seen.append(made if isinstance(made, str) else fwAD.unpack_dual(made).tangent is None)
+            seen.append(fwAD.unpack_dual(torch.linalg.vector_norm(mean, 0)).tangent)
+            index = torch.tensor([0, 1])
+            seen.append(err(torch.scatter, mean, 0, index, plain, reduce="add"))
+            seen.append(err(lambda: mean.clone().scatter_(0, index, plain, reduce="add")))
+        return seen
+
+    @case
     def levels_are_seen_by_all_threads():
         seen = []
 

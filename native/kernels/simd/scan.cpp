@@ -218,7 +218,9 @@ void logcumsumexp_backward(void* const* data, const int64_t* step, const int64_t
     double later = 0, next = 0;  // later: the sum of grad[i] * exp(result[k] - result[i]) over i >= k
     for (int64_t k = n - 1; k >= 0; k--) {
       double y = widen<double>(result[k * step[3]]);
-      later = widen<double>(grad[k * step[1]]) + (k == n - 1 ? 0.0 : std::exp(y - next) * later);
+      // Equal ones may be infinite: what comes after an infinite element says nothing of those before it.
+      double shrunk = k == n - 1 ? 0 : y == next ? later : std::exp(y - next) * later;
+      later = widen<double>(grad[k * step[1]]) + shrunk;
       next = y;
       out[k * step[0]] = narrow<T>(std::exp(widen<double>(x[k * step[2]]) - y) * later);
     }

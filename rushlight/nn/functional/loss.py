@@ -199,17 +199,20 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return reduced(loss if weight is None else _in_place(loss, weight), reduction)
 
 
+_LEAST = 9.999999960041972e-13  # 1e-12 as torch has it, in float32
+
+
 def _binary_cross_entropy(input, target):
-    inside = input * (1 - input) >= 1e-12
+    inside = input * (1 - input) >= _LEAST
     safe = rushlight.where(inside, input, 0.5)
     loss = (target - 1) * rushlight.log1p(-safe) - target * safe.log()
     if inside.is_meta or inside.all():
         return loss
-    # At 0 and 1 torch limits the logarithms to -100 and the derivative's denominator to 1e-12.
+    # At 0 and 1 torch limits the logarithms to -100 and the derivative's denominator.
     at = input.detach()
     low = rushlight.log1p(-at).clamp(min=-100)
     high = at.log().clamp(min=-100)
-    edge = (target - 1) * low - target * high + (at - target.detach()) / 1e-12 * (input - at)
+    edge = (target - 1) * low - target * high + (at - target.detach()) / _LEAST * (input - at)
     return rushlight.where(inside, loss, edge)
 
 
