@@ -77,10 +77,26 @@ Ref<PyObject> ask(Primitive& op, PyObject* const* args, PyObject* result) {
   return answer;
 }
 
-// The same elements of the base's tangent as t has of its base.
+// Whether t lies on its base as a tangent of t would on one of the base: of the same dtype, or the parts of
+// complex numbers, or those made of parts.
+bool lies_on(const Tensor* t, const Tensor* base) {
+  if (t->dtype == base->dtype) return true;
+  if (is_complex(t->dtype)) return to_real(t->dtype) == base->dtype;
+  return is_complex(base->dtype) && to_real(base->dtype) == t->dtype;
+}
+
+// The same elements of the base's tangent as t has of its base; none where they would begin between two, or
+// the tangent is of another dtype than the base.
 TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
-  TensorRef part =
-      new_view(tangent_of_base, t->sizes(), t->strides(), tangent_of_base->offset + t->offset - base->offset);
+  int64_t moved = tangent_of_base->offset - base->offset;
+  bool converted = t->dtype != base->dtype;
+  if (converted) {
+    int64_t bytes = moved * dtype_size(base->dtype);
+    if (tangent_of_base->dtype != base->dtype || bytes % dtype_size(t->dtype)) return {};
+    moved = bytes / dtype_size(t->dtype);
+  }
+  TensorRef part = new_view(tangent_of_base, t->sizes(), t->strides(), t->offset + moved);
+  if (converted) part->dtype = t->dtype;
   if (uint16_t bits = (t->flags ^ base->flags) & Tensor::LAZY)
     set_lazy(part.get(), (part->flags ^ bits) & Tensor::LAZY);
   return part;
@@ -115,11 +131,12 @@ TensorRef tangent_of(Tensor* t) {
     return t->extra->tangent ? share(t->extra->tangent) : TensorRef();
   }
   Tensor* base = t->extra->base;
-  if (!base || !t->extra->differentiable_view || !base->extra || base->dtype != t->dtype) return {};
-  if (!base->extra->tangent || base->extra->tangent_level != dual_level) return {};
-  if (!same_layout(base, base->extra->tangent)) return {};
-  TensorRef part = part_of(base->extra->tangent, base, t);
-  set_tangent(t, part);
+  if (!base || !t->extra->differentiable_view || !base->extra || !lies_on(t, base)) return {};
+  Tensor* whole = base->extra->tangent;
+  if (!whole || base->extra->tangent_level != dual_level) return {};
+  if (!same_layout(base, whole)) return {};
+  TensorRef part = part_of(whole, base, t);
+  if (part) set_tangent(t, part);
   return part;
 }
 
@@ -185,14 +202,16 @@ void write_tangent(Tensor* t, PyObject* tangent) {
   static Primitive& copy = primitive("copy");
   TensorRef into = tangent_of(t);
   Tensor* base = t->base();
-  if (!into && base && t->extra->differentiable_view && base->dtype == t->dtype &&
+  if (!into && base && t->extra->differentiable_view && lies_on(t, base) &&
       is_dense(base->sizes(), base->strides())) {
     TensorRef whole = new_strided(base->sizes(), base->strides(), base->dtype, base->device());
     alignas(16) char zero[16] = {};
     if (!whole->is_meta()) fill(whole.get(), zero);
-    set_tangent(base, whole);
-    into = part_of(whole.get(), base, t);
-    set_tangent(t, into);
+    set_lazy(whole.get(), base->flags & Tensor::LAZY);  // as same_layout wants it
+    if ((into = part_of(whole.get(), base, t))) {
+      set_tangent(base, whole);
+      set_tangent(t, into);
+    }
   }
   if (into) {
     // What may be written where elements share their place (zero_, fill_) leaves the same in all of them.

@@ -307,8 +307,15 @@ def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tu
         return (args[0].new_zeros(args[0].shape),)
     if result is None:  # an in-place call: the values are about to be overwritten
         result = op(*args)
+    if name == "div" and None not in tangents:  # by zero, the sum of two infinities would be NaN
+        return ((_fitted(tangents[0], result) - tangents[1] * result) / args[1],)
+    if name == "angle" and args[0].is_complex():
+        x, ops = args[0], _C.ops
+        size = ops.abs(x)
+        return (ops.where(ops.eq(size, 0), 0, (x.conj() * tangents[0]).imag / (size * size)),)
     try:
-        if op.is_elementwise and not result.is_complex() and not _any_complex(args):
+        # The derivative of sgn is its own transpose, also of complex numbers.
+        if op.is_elementwise and (name == "sgn" or not (result.is_complex() or _any_complex(args))):
             return (_elementwise(op, args, tangents, result),)
         outs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         return _transposed(op, args, tangents, outs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FOUND_DTYPE, FUNCTIONS, Tensor, type_name, write_out
+from rushlight.ops._public import FOUND_DTYPE, FUNCTIONS, Tensor, check_cast, type_name, write_out
 from rushlight.ops._rules import derivative
 
 ops = _C.ops
@@ -120,7 +120,8 @@ def finish(result, out, writer):
     if out is None:
         return result
     if writer == "conj_physical":
-        return write_out(out, result, exact=FOUND_DTYPE, writer=writer)
+        check_cast(out, result.dtype, FOUND_DTYPE)
+        return FUNCTIONS["conj_physical"](ops.conj(result), out=out)
     return write_out(out, result.contiguous(), writer=writer)
 
 

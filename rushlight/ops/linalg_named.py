@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from rushlight import _C
@@ -163,6 +164,19 @@ def _check_system(b, A, name):
         )
 
 
+def _check_pivots(factor):
+    zeros = [] if factor.is_meta else ops.eq(ops.diagonal(factor.detach(), 0, -2, -1), 0).nonzero().tolist()
+    if zeros:
+        *_, element = zeros[0]
+        batch = factor.shape[:-2]
+        nr = sum(at * math.prod(batch[d + 1 :]) for d, at in enumerate(zeros[0][:-1]))
+        which = f"(Batch element {nr}): " if batch else ""
+        raise _C._LinAlgError(
+            f"cholesky_inverse: {which}The diagonal element {element + 1} is zero, the inversion could not "
+            "be completed because the input matrix is singular."
+        )
+
+
 @public
 def cholesky_inverse(input, upper=False, *, out=None):
     """The inverse of A, given its Cholesky factor.
@@ -173,6 +187,7 @@ def cholesky_inverse(input, upper=False, *, out=None):
     require_tensor("cholesky_inverse", input=input)
     check_square("cholesky_inverse", input)
     _check_kernel("cholesky_inverse_out_cpu", input)
+    _check_pivots(input)
     unit = eye_like(input, input.shape[-1])
     half = ops.solve_factor(input, unit, upper, True, False)
     result = _nh(half, half) if upper else _hn(half, half)

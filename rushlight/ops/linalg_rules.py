@@ -60,8 +60,7 @@ def _cholesky(g_L, L, upper):
     if upper:
         g_L, L = _mh(g_L), _mh(L)
     inner = _hn(L, g_L)
-    half = ops.tril(inner, 0) + ops.tril(inner, -1)
-    symmetric = (half + _mh(half)) * 0.25
+    symmetric = (ops.tril(inner, 0) + _mh(ops.tril(inner, -1))) * 0.5
     return _triangular(L, _triangular(_mh(L), symmetric, True), False, left=False)
 
 

@@ -208,8 +208,10 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
     zero = ops.eq(x, 0)
     base = ops.abs(x) if ord < 2 else ops.where(zero, 1, ops.abs(x))
     power = ops.where(zero, 0, ops.sgn(x) * base ** (ord - 1))
-    # Each masked by itself: forward mode differentiates this by g, and 0 times an infinite power is NaN.
-    return power * (ops.where(vanishing, 0, g) * ops.where(vanishing, 0, out ** (1 - ord)))
+    if ord >= 3:  # then torch has a second derivative of zero, where the norm is
+        out = ops.where(vanishing, 1, out)
+    # Masked by itself: forward mode differentiates this by g, and 0 times an infinite power is NaN.
+    return power * (g * ops.where(vanishing, 0, out ** (1 - ord)))
 
 
 derivative("vector_norm", x=_norm_gradient, node="LinalgVectorNormBackward0")

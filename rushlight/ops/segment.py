@@ -108,7 +108,8 @@ def segment_reduce(
                 result = ops.where(ops.eq(sizes, 0), initial, result)
     else:
         name = {"prod": "prod", "max": "amax", "min": "amin"}[reduce]
-        result = ops.index_reduce(base, index, flat, 0, name, True)
+        # What an extreme begins with is no element either, should it tie with some.
+        result = ops.index_reduce(base, index, flat, 0, name, reduce == "prod")
         if initial is not None:
             number = base.new_full((), initial)
             if reduce == "prod":
