@@ -95,6 +95,8 @@ NO_FORWARD_MODE: dict[str, Any] = {
     **dict.fromkeys(("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), _grid_sampler),
     "gammainc": "igamma",
     "gammaincc": "igammac",
+    "igamma_": "igamma_",
+    "igammac_": "igammac_",
     "histogramdd": _histogramdd,
     **dict.fromkeys(("ldl_factor", "ldl_factor_ex"), "aten::linalg_ldl_factor_ex"),
     "multilabel_margin_loss": "multilabel_margin_loss_forward",

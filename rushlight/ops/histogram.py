@@ -207,6 +207,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
     needs_values("histogram.bins_tensor" if isinstance(bins, Tensor) else "histogram.bin_ct", input)
     column = input.reshape(-1, 1)
     flat = None if weight is None else weight.reshape(-1)
+    given = bins if isinstance(bins, Tensor) else None
     if isinstance(bins, Tensor):
         bins = bins.clone().contiguous()
     elif bins <= 0:
@@ -216,7 +217,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
         pair = write_out(out[0], hist, exact=_SAME), write_out(out[1], edges[0])
         return return_types.histogram_out(pair)
     return return_types.histogram(
-        _undifferentiable(("histogram", "histogram"), (hist, edges[0]), input, weight)
+        _undifferentiable(("histogram", "histogram"), (hist, edges[0]), input, weight, given)
     )
 
 
@@ -243,7 +244,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     hist, edges = _histogram(input, bins, range, weight, density)
     if all(isinstance(count, Tensor) for count in bins):
         hist = undifferentiable("_histogramdd_from_bin_tensors", hist, input, weight, *bins)
-        return return_types.histogramdd((hist, tuple(edges)))
+        return return_types.histogramdd((hist, tuple(bins)))
     names = ("_histogramdd_from_bin_cts", *["_histogramdd_bin_edges"] * len(edges))
     hist, *edges = _undifferentiable(names, (hist, *edges), input, weight)
     return return_types.histogramdd((hist, tuple(edges)))
