@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -144,14 +145,32 @@ def enable_onednn_fusion(enabled: bool) -> None:
     """Without effect."""
 
 
+def _say_deprecated(name: str) -> None:
+    warnings.warn(
+        f"`torch.jit.{name}` is deprecated. Please use `torch.compile` instead.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
 def fork(func: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Calls func at once; `wait` returns its result."""
-    return func(*args, **kwargs)
+    """Calls func at once; a future of its result, which is complete."""
+    from rushlight.futures import Future
+
+    _say_deprecated("fork")
+    result: Any = Future()
+    result.set_result(func(*args, **kwargs))
+    return result
 
 
 def wait(future: Any) -> Any:
-    """The result of `fork`."""
-    return future
+    """The value of a future."""
+    from rushlight.futures import Future
+
+    _say_deprecated("wait")
+    if not _isinstance(future, Future):
+        raise TypeError(f"wait(): incompatible function arguments. A Future is expected, not {future!r}")
+    return future.wait()
 
 
 _fork, _wait = fork, wait

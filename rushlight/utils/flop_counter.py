@@ -34,7 +34,7 @@ def shape_wrapper(f: Callable) -> Callable:
     return counted
 
 
-_SUFFIXES = ["", "K", "M", "B", "T"]
+suffixes = ["", "K", "M", "B", "T"]
 
 
 def get_suffix_str(number: int) -> str:
@@ -44,12 +44,12 @@ def get_suffix_str(number: int) -> str:
     >>> convert_num_with_suffix(123456, get_suffix_str(123456))
     '123.456K'
     """
-    return _SUFFIXES[max(0, min((len(str(number)) - 2) // 3, len(_SUFFIXES) - 1))]
+    return suffixes[max(0, min((len(str(number)) - 2) // 3, len(suffixes) - 1))]
 
 
 def convert_num_with_suffix(number: int, suffix: str) -> str:
     """A number in a unit: "", K, M, B or T."""
-    return f"{number / 1000 ** _SUFFIXES.index(suffix):.3f}{suffix}"
+    return f"{number / 1000 ** suffixes.index(suffix):.3f}{suffix}"
 
 
 def convert_to_percent_str(num: float, denom: float) -> str:
@@ -67,7 +67,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
             if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
             flop_registry[target] = counted
-        return formula
+        return counted
 
     return register
 
@@ -105,26 +105,30 @@ def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool
     return 2 * x_shape[0] * _product((x_shape if transposed else out_shape)[2:]) * _product(w_shape)
 
 
-@register_flop_formula(aten.convolution, get_raw=True)
-def conv_flop(x, weight, bias, stride, padding, dilation, transposed, *args, out_val=None, **kwargs) -> int:
+@register_flop_formula(
+    [aten.convolution, aten._convolution, aten.cudnn_convolution, aten._slow_conv2d_forward,
+     aten.convolution_overrideable]
+)  # fmt: skip
+def conv_flop(
+    x_shape, w_shape, _bias, _stride, _padding, _dilation, transposed, *args, out_shape=None, **kwargs
+) -> int:
     """A convolution, transposed or not."""
-    return conv_flop_count(x.shape, weight.shape, out_val.shape, transposed)
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
 
-@register_flop_formula(aten.convolution_backward, get_raw=True)
+@register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(
-    grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask,
-    out_val=None,
+    grad_out_shape, x_shape, w_shape, _bias, _stride, _padding, _dilation, transposed, _output_padding,
+    _groups, output_mask, out_shape, **kwargs,
 ) -> int:  # fmt: skip
     """The gradient of the input counts as the convolution itself. That of the weight counts as a convolution
     of all channels with all others, as torch has it, also where there are groups."""
     count = 0
     if output_mask[0]:
-        count += conv_flop_count(grad.shape, weight.shape, x.shape, not transposed)
+        count += conv_flop_count(grad_out_shape, w_shape, x_shape, not transposed)
     if output_mask[1]:
-        seen, moved = (grad, x) if transposed else (x, grad)
-        channels = seen.shape[1] * moved.shape[1]
-        count += 2 * x.shape[0] * channels * _product(weight.shape[2:]) * _product(moved.shape[2:])
+        seen, moved = (grad_out_shape, x_shape) if transposed else (x_shape, grad_out_shape)
+        count += 2 * x_shape[0] * seen[1] * moved[1] * _product(w_shape[2:]) * _product(moved[2:])
     return count
 
 
@@ -139,6 +143,33 @@ def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
             f"q={query_shape}, k={key_shape}, v={value_shape}"
         )
     return bmm_flop((b * h, s_q, d_q), (b * h, d_k, s_k)) + bmm_flop((b * h, s_q, s_k), (b * h, s_v, d_v))
+
+
+@register_flop_formula(
+    [aten._scaled_dot_product_efficient_attention, aten._scaled_dot_product_flash_attention,
+     aten._scaled_dot_product_cudnn_attention]
+)  # fmt: skip
+def sdpa_flop(query_shape, key_shape, value_shape, *args, out_shape=None, **kwargs) -> int:
+    """Attention as devices compute it in one step."""
+    return sdpa_flop_count(query_shape, key_shape, value_shape)
+
+
+def sdpa_backward_flop_count(grad_out_shape: Any, query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+    """Five batches of products: the weights again, gradients of values, weights, queries and keys."""
+    (b, h, s_q, d_q), (_, _, s_k, _), (_, _, _, d_v) = query_shape, key_shape, value_shape
+    weights, values = s_q * d_q * s_k, s_q * d_v * s_k
+    return 2 * b * h * (3 * weights + 2 * values)
+
+
+@register_flop_formula(
+    [aten._scaled_dot_product_efficient_attention_backward, aten._scaled_dot_product_flash_attention_backward,
+     aten._scaled_dot_product_cudnn_attention_backward]
+)  # fmt: skip
+def sdpa_backward_flop(
+    grad_out_shape, query_shape, key_shape, value_shape, *args, out_shape=None, **kwargs
+) -> int:
+    """The gradient of attention as devices compute it in one step."""
+    return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
 
 class FlopCounterMode(TorchDispatchMode):

@@ -192,3 +192,24 @@ def table_of(lib, **shown):
 @pytest.mark.parametrize("shown", [{}, {"header": "HEAD"}, {"top_level_events_only": True, "header": "HEAD"}])
 def test_tables_of_the_profiler(shown):
     assert table_of(rushlight, **shown) == table_of(torch_itself, **shown)
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch_itself], ids=["rushlight", "torch"])
+def test_formulas_take_tensors_and_sizes(lib):
+    counter = lib.utils.flop_counter
+    x, w, out = lib.ones(1, 2, 6, 6), lib.ones(3, 2, 3, 3), lib.ones(1, 3, 4, 4)
+    q, wide = (1, 2, 3, 4), (1, 2, 3, 5)
+    assert counter.conv_flop(x, w, None, 1, 0, 1, False, out_val=out) == 1728
+    assert counter.mm_flop((2, 3), (3, 4)) == counter.mm_flop(lib.ones(2, 3), lib.ones(3, 4)) == 48
+    assert (counter.sdpa_flop(q, q, wide), counter.sdpa_backward_flop(wide, q, q, wide)) == (324, 792)
+    assert len(counter.flop_registry) >= 16 and lib.ops.aten._convolution in counter.flop_registry
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch_itself], ids=["rushlight", "torch"])
+def test_forked_calls_are_futures(lib):
+    with pytest.warns(DeprecationWarning, match=r"torch.jit.fork"):
+        future = lib.jit.fork(lambda x: x + 1, lib.ones(1))
+    with pytest.warns(DeprecationWarning, match=r"torch.jit.wait"):
+        assert future.done() and lib.jit.wait(future.then(lambda done: done.value() * 2)).item() == 4
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="incompatible function arguments"):
+        lib.jit.wait(3)
