@@ -1,5 +1,6 @@
 """What every test shares: the mark of the comparisons with torch, and how hypothesis explores."""
 
+import gc
 import importlib.util
 import multiprocessing
 import os
@@ -32,3 +33,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if TORCH_TESTS in item.path.parents:
             item.add_marker(pytest.mark.torch)
+
+
+def pytest_collection_finish():
+    """What there is when the tests begin stays: thousands of them, and every module. A collection that looked
+    at all that would take half a second, and some tests ask for dozens."""
+    gc.collect()
+    gc.freeze()
