@@ -23,6 +23,7 @@
 #include "dispatching.h"
 #include "errors.h"
 #include "modes.h"
+#include "reuse.h"
 #include "rules.h"
 
 namespace rl {
@@ -38,6 +39,19 @@ bool inline_run_active = false;
 bool owned_alone(const Tensor* t) {
   return Py_REFCNT(const_cast<Tensor*>(t)) == 1 && t->storage->refs == 1 &&
          t->storage->kind != Storage::external && !t->requires_grad();
+}
+
+// Whether the sum of t and a contiguous tensor is contiguous too: it lies as t does, of which repeated
+// elements have no order.
+bool lies_in_order(const Tensor* t) {
+  if (t->is_contiguous()) return true;
+  int64_t outer = INT64_MAX;
+  for (int d = 0; d < t->ndim; d++) {
+    if (t->size(d) == 1 || !t->stride(d)) continue;
+    if (t->stride(d) > outer) return false;
+    outer = t->stride(d);
+  }
+  return true;
 }
 
 // The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise. The gradient has
@@ -255,18 +269,21 @@ void Run::add(const Edge& edge, TensorRef grad) {
     return;
   }
   static Primitive& plus = primitive("add");
-  // Sum into a buffer that only the engine holds; otherwise into a new one.
-  if (!create_graph && !carrying() && !asks_dispatch(slot) && !dispatches(grad.get())) {
+  // Sum into a buffer that only the engine holds; otherwise into a new one. A write into what is there is
+  // counted, as in torch; over what arrives the sum is written where torch makes a new one.
+  bool dual = carrying() && (tangent_of(slot) || tangent_of(grad.get()));
+  if (!create_graph && !dual && !asks_dispatch(slot) && !dispatches(grad.get())) {
     bool same = same_sizes(slot, grad.get()) && slot->dtype == grad->dtype;
-    if (same && owned_alone(slot) && slot->is_contiguous()) {
+    if (same && owned_alone(slot) && (slot->is_contiguous() || is_dense(slot->sizes(), slot->strides()))) {
       PyObject* args[] = {slot->object(), grad->object()};
       Ref<PyObject> sum(plus.forward(plus, args, slot));
       if (!sum) throw PythonError{};
+      counter_of(slot)->version++;
       return;
     }
-    if (same && owned_alone(grad.get()) && grad->is_contiguous()) {
+    if (same && owned_alone(grad.get()) && grad->is_contiguous() && lies_in_order(slot)) {
       PyObject* args[] = {slot->object(), grad->object()};
-      Ref<PyObject> sum(plus.forward(plus, args, grad.get()));
+      Ref<PyObject> sum(plus.forward(plus, args, as_new(grad.get())));
       if (!sum) throw PythonError{};
       Py_SETREF(slot, grad.release());
       return;

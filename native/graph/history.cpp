@@ -117,7 +117,8 @@ TensorRef strided(Tensor* x, PyObject* sizes, PyObject* strides, PyObject* offse
   return made;
 }
 
-// What the steps make of the base as it is now; null if that is not the view any more, turned or not.
+// What the steps make of the base as it is now; null if that is not the view any more, turned or not. Of a
+// view that was given other memory it is what it was: torch repeats the steps without a look at the view.
 TensorRef repeated(Tensor* view, Tensor* base) {
   TensorRef made = share(base);
   PyObject* steps = view->extra->steps;
@@ -135,9 +136,10 @@ TensorRef repeated(Tensor* view, Tensor* base) {
   }
   bool placed = view->extra->turned ||
                 (made->offset == view->offset && std::ranges::equal(made->strides(), view->strides()));
-  bool same = same_sizes(made.get(), view) && made->dtype == view->dtype && placed &&
-              (made->flags & Tensor::LAZY) == (view->flags & Tensor::LAZY);
-  return same ? std::move(made) : TensorRef();
+  bool same = same_sizes(made.get(), view) && placed;
+  bool moved = view->storage != base->storage;
+  bool alike = made->dtype == view->dtype && (made->flags & Tensor::LAZY) == (view->flags & Tensor::LAZY);
+  return alike && (same || moved) ? std::move(made) : TensorRef();
 }
 
 // The view gets the history of `made`, which is as that one is.
@@ -223,6 +225,11 @@ void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view) {
   view->extra->base->held_by += conversion_holds(view->extra);
 }
 
+namespace {
+void renew_view(Tensor* t, Tensor* base);
+}
+
+// If it cannot be made anew, whoever asks next is told so too.
 void refresh_view(Tensor* t, bool asked) {
   if (!is_view(t)) return;
   Extra* extra = t->extra;
@@ -231,7 +238,14 @@ void refresh_view(Tensor* t, bool asked) {
   if (!t->grad_fn && !base->requires_grad()) return;
   if (extra->origin != ViewOrigin::ordinary && (asked || recording())) fail_view(t, extra->origin, true);
   if (extra->origin != ViewOrigin::ordinary) return;
+  renew_view(t, base);
   extra->view_version = counter_of(t)->version;
+}
+
+namespace {
+
+void renew_view(Tensor* t, Tensor* base) {
+  Extra* extra = t->extra;
   // The base was cut off by detach_(): so is the view, by a node that leads nowhere.
   bool cut = !base->requires_grad();
   bool converts = (base->flags | t->flags) & Tensor::LAZY || base->dtype != t->dtype;
@@ -262,8 +276,6 @@ void refresh_view(Tensor* t, bool asked) {
   if (cut) Py_CLEAR(fresh->grad_fn->edges[0].node);
   adopt(t, fresh.get());
 }
-
-namespace {
 
 void check_not_inference(const Tensor* t) {
   if (!modes.inference && !counts_writes(t)) {

@@ -20,4 +20,10 @@ inline bool may_overwrite(Tensor* t, Py_ssize_t references, const Tensor* like, 
          same_sizes(t, like);
 }
 
+// What is written over such a buffer is new: it counts no writes yet.
+inline Tensor* as_new(Tensor* t) {
+  counter_of(t)->version = 0;
+  return t;
+}
+
 }  // namespace rl

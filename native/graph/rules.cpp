@@ -304,7 +304,7 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
   PyObject* args[] = {g->object(), value.get()};
   if (modes.unrecorded && is_tensor(value.get()) && !asks_dispatch(g)) {  // see Note [reusing buffers]
     Tensor* v = as_tensor(value.get());
-    if (!later && may_overwrite(g, 1, v)) return checked(mul.forward(mul, args, g));
+    if (!later && may_overwrite(g, 1, v)) return checked(mul.forward(mul, args, as_new(g)));
     auto read_later = [&] {
       for (int j = 0; later >> j; j++) {
         const Rule& next = node->op->rules[size_t(j)];
@@ -323,6 +323,7 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
       Py_CLEAR(v->grad_fn);
       v->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
       v->output_nr = 0;
+      as_new(v);
       if (is_all_ones(g)) return value;
       return checked(mul.forward(mul, args, v));
     }

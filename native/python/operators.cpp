@@ -85,7 +85,7 @@ PyObject* over_a_temporary(Primitive& op, PyObject* const* args) {
   if (!a->is_contiguous() || !b->is_contiguous() || !is_floating(a->dtype)) return nullptr;
   Tensor* into = may_overwrite(a, 1, b) ? a : may_overwrite(b, 1, a) ? b : nullptr;
   if (!into || a->storage == b->storage) return nullptr;
-  return elementwise_forward(op, args, into);
+  return elementwise_forward(op, args, as_new(into));
 }
 #endif
 

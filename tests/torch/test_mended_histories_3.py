@@ -424,6 +424,68 @@ def cases(torch):
             made = dual.exp(), dual[0].exp(), dual.cos(), dual * dual
             return [after(fw.unpack_dual(each).tangent) for each in made]
 
+    @case("sums of gradients that the engine writes are counted")
+    def _():
+        x, y = R(2, 2), R(2, 2)
+        twice = x * 2
+
+        def versions(value, *inputs, **options):
+            return [
+                g._version for g in torch.autograd.grad(value.sum(), inputs, retain_graph=True, **options)
+            ]
+
+        told = [versions(z, x) for z in (x * x, x * x * x, x.sin() + x.cos() + x.exp(), x + x, x[0] * x[1])]
+        told += [versions(twice * twice, x), versions(x * x, x, create_graph=True), versions(x * y, x, y)]
+        (x * x).sum().backward()
+        products = torch.autograd.functional.vhp(lambda z: (z * z).sin().sum(), y, x)
+        with torch.autograd.forward_ad.dual_level():
+            told.append(versions(x * x, x))
+        seen = []
+        twice.register_hook(lambda g: seen.append(g._version))
+        (twice * twice).sum().backward()
+        return told, x.grad._version, [each._version for each in products], seen
+
+    @case("a converting view that was given other memory has the history of its base")
+    def _():
+        told = []
+        makers = (
+            lambda e: torch._neg_view(e),
+            lambda e: e.to(torch.complex64).conj(),
+            lambda e: e.to(torch.complex64).conj().imag,
+            lambda e: (e * 1j).real,
+            lambda e: torch.view_as_complex(e),
+            lambda e: torch.view_as_real(e.to(torch.complex64)),
+        )
+        for make in makers:
+            for memory in ((), (torch.ones(3, 2),)):
+                view = make(R(2, 2) * 2)
+                refused = err(lambda view=view, memory=memory: view.set_(*memory) is view)
+                told.append((refused, chain(view, 2), view.shape))
+        return told
+
+    @case("a view whose base cannot be read so any more is refused each time it is asked")
+    def _():
+        base = R(2, 2) * 2
+        view = torch.view_as_complex(base)
+        base.set_()
+        return [
+            err(lambda: view.grad_fn),
+            err(lambda: view * 1),
+            err(lambda: view[0]),
+            err(lambda: view.grad_fn),
+        ]
+
+    @case("attention of elements that do not lie side by side is composed")
+    def _():
+        told, fused = [], torch._fused_sdp_choice
+        plain = R(1, 2, 3, 4)
+        for odd in (plain.detach().mT.contiguous().mT.requires_grad_(), R(1, 2, 3, 8)[..., ::2]):
+            for given in ((odd, plain, plain), (plain, odd, plain), (plain, plain, odd)):
+                made = functional.scaled_dot_product_attention(*given)
+                told.append((fused(*given), made.grad_fn.name()))
+        (first,) = torch.autograd.grad(made.sum(), plain, create_graph=True)
+        return told, torch.autograd.grad(first.pow(2).sum(), plain)[0].shape
+
     return found
 
 

@@ -243,6 +243,12 @@ def _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
         return "Both fused kernels require query, key and value to have the same num_heads."
     if 0 in (query.size(-2), key.size(-2)):
         return "Both fused kernels do not support zero seq_len_q or seq_len_kv."
+    steps = query.stride(-1), key.stride(-1), value.stride(-1)
+    if steps != (1, 1, 1):
+        return (
+            "All fused kernels require the last dimension of the input to have stride 1. Got "
+            f"Query.stride(-1): {steps[0]}, Key.stride(-1): {steps[1]}, Value.stride(-1): {steps[2]}"
+        )
     return None
 
 
