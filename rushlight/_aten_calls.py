@@ -355,7 +355,7 @@ def _with_number(name: str) -> Callable:
     return show
 
 
-_PRODUCTS = {"mm", "mm_t", "mm_nh", "mm_hn", "addmm", "linear", "linear_unbiased"}
+_PRODUCTS = {"mm", "mm_nh", "mm_hn", "addmm", "linear", "linear_unbiased"}
 
 
 def _transpose(x, dim0, dim1):
@@ -488,7 +488,6 @@ def _isfinite(x):
 
 
 COMPOSED: dict[str, Callable] = {
-    "mm_t": lambda input, mat2: ops.mm(input, mat2),
     "einsum_mm": lambda input, mat2: ops.bmm(input.unsqueeze(0), mat2.unsqueeze(0)).squeeze(0),
     "einsum_bmm": lambda input, mat2: ops.bmm(input, mat2),
     "matmul_nd_nh": lambda a, b: _matmul_nd(a, _mh(b)),

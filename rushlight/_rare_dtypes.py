@@ -51,8 +51,7 @@ _COMPLEX = _names(
     "index_fill embedding_backward masked_fill masked_select_backward constant_pad_nd sum_to place"
 )
 _PRODUCTS = _names(
-    "mm mm_t einsum_mm matmul_nd matmul_nd_t matmul_turned addmm addbmm linear linear_unbiased "
-    "linear_nd_unbiased"
+    "mm einsum_mm matmul_nd matmul_turned addmm addbmm linear linear_unbiased linear_nd_unbiased"
 )
 _FLOATS = _names("isnan mul eq ne any all count_nonzero constant_pad_nd place")
 

@@ -192,7 +192,6 @@ PARTS = {
     "linear_nd_unbiased": _linear_unbiased,
     "vecmat": _vecmat,
     "matmul_nd": _matmul,
-    "matmul_nd_t": _matmul,
 }
 
 

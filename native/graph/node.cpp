@@ -214,7 +214,7 @@ void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint1
   node->saved_count = saved;
   node->edge_count = edges;
   node->output_count = 0;
-  node->needs = node->want_args = node->want_shapes = node->want_outs = 0;
+  node->needs = node->want_args = node->want_shapes = node->want_outs = node->turned = 0;
   node->edges = node->edge_room;
   node->edge_room[0] = node->edge_room[1] = {};
   node->saved = node->saved_room;

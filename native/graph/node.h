@@ -76,6 +76,7 @@ struct Node {
   uint32_t edge_count;
   uint32_t output_count;
   uint16_t needs, want_args, want_shapes, want_outs;  // bit per argument or output
+  uint16_t turned;                                    // bit per input, see Primitive::turned
   Edge* edges;                                        // points to edge_room up to 2
   Edge edge_room[2];
   Saved* saved;  // points to saved_room up to 2; AccumulateGrad: saved_room[0].object is the leaf

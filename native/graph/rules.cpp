@@ -242,6 +242,7 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
       case RuleParam::shape: value = share(node->saved[slot_of_shape(node, param.index)].object); break;
       case RuleParam::out: value = unpack(node, slot_of_out(node, param.index), param.index); break;
       case RuleParam::needs: value = share(needs); break;
+      case RuleParam::turned: value = share(node->turned >> param.index & 1 ? Py_True : Py_False); break;
     }
     args.values[args.count++] = value.release();
   }

@@ -305,7 +305,8 @@ PyObject* linalg_cross_forward(const Primitive& op, PyObject* const* args, Tenso
 }
 
 ModuleInit init([](PyObject*) {
-  define("addmm(input, mat1, mat2; beta, alpha)", addmm_forward, Primitive::IN_PLACE);
+  Primitive& addmm = define("addmm(input, mat1, mat2; beta, alpha)", addmm_forward, Primitive::IN_PLACE);
+  addmm.turned = [](PyObject* const* args) { return uint16_t(turned_operands(args + 1) << 1); };
   define("addmv(input, mat, vec; beta, alpha)", addmv_forward, Primitive::IN_PLACE);
   define("addr(input, vec1, vec2; beta, alpha)", addr_forward, Primitive::IN_PLACE);
   define("addbmm(input, batch1, batch2; beta, alpha)", addbmm_forward, Primitive::IN_PLACE);

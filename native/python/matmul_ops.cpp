@@ -3,8 +3,9 @@
 //
 // mm, bmm and matmul_nd come in three forms, plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each one's
 // derivatives are the other two, so backward makes no transposed views: the transposition is a stride for the
-// kernel. mm_t and matmul_nd_t are the plain ones with a gradient of b laid out as a transposed b is. linear
-// is x @ weight.T + bias in one step, recorded as one node named as torch names what it computes there.
+// kernel. The gradient of an operand that lies by columns is made by columns too, as torch does
+// (`turned_operands`). linear is x @ weight.T + bias in one step, recorded as one node named as torch names
+// what it computes there.
 #include "matmul_ops.h"
 
 #include <array>
@@ -534,8 +535,45 @@ uint16_t copied_operands(PyObject* const* args) {
   return copied;
 }
 
+// Whether t is the transpose of a contiguous matrix, or its rows are if it has more dimensions.
+bool rows_lie_by_columns(const Tensor* t) {
+  if (t->ndim < 2 || !lies_in_rows(t)) return false;
+  int64_t rows = 1, step = 1;
+  for (int d = 0; d < t->ndim - 1; d++) {
+    rows *= t->size(d);
+    if (t->size(d) != 1) step = t->stride(d);
+  }
+  if (t->ndim == 2) step = t->stride(0);
+  return step == 1 && t->stride(t->ndim - 1) == rows;
+}
+
+}  // namespace
+
+// For mm, matmul_nd and vecmat. A batch behind a matrix or vector is multiplied turned in torch, and so lies
+// its gradient.
+uint16_t turned_operands(PyObject* const* args) {
+  if (!is_tensor(args[0]) || !is_tensor(args[1])) return 0;
+  const Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
+  if (!a->ndim || !b->ndim) return 0;
+  if (b->ndim == 2 && (a->ndim <= 2 || torch_folds(a, b)))
+    return uint16_t(rows_lie_by_columns(a) | rows_lie_by_columns(b) << 1);
+  return uint16_t(b->ndim > 2 && a->ndim < 3 && torch_folds(a, b) ? 2 : 0);
+}
+
+namespace {
+
+// For linear(x, weight), which in torch multiplies by the transpose of the weight: where that does not lie by
+// columns, the gradient of the weight does.
+uint16_t turned_in_linear(PyObject* const* args) {
+  if (!is_tensor(args[0]) || !is_tensor(args[1])) return 0;
+  const Tensor *x = as_tensor(args[0]), *weight = as_tensor(args[1]);
+  if (!x->ndim || weight->ndim != 2 || (x->ndim > 2 && !torch_folds(x, weight, false))) return 0;
+  bool plain = weight->stride(1) == 1 && weight->stride(0) == weight->size(1);
+  return uint16_t(rows_lie_by_columns(x) | !plain << 1);
+}
+
 struct Products {
-  Primitive *mm, *mm_t, *mv, *vecmat, *dot, *matmul_nd, *matmul_nd_t, *matmul_turned;
+  Primitive *mm, *mv, *vecmat, *dot, *matmul_nd, *matmul_turned;
   Primitive *linear, *linear_unbiased, *linear_nd_unbiased;
 } products;
 
@@ -631,7 +669,6 @@ ModuleInit init([](PyObject* module) {
   constexpr uint8_t FOLLOWS_FIRST = Primitive::FOLLOWS_FIRST;
   static const Form plain{false, false}, nh{false, true}, hn{true, false};
   products.mm = &define("mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
-  products.mm_t = &define("mm_t(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
   // What einsum multiplies: of two matrices torch makes a batch of one.
   define("einsum_mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
   define("einsum_bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);
@@ -641,10 +678,8 @@ ModuleInit init([](PyObject* module) {
   define("bmm_nh(a, b)", bmm_forward, 0, &nh);
   define("bmm_hn(a, b)", bmm_forward, 0, &hn);
   products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
-  products.matmul_nd_t = &define("matmul_nd_t(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
   products.matmul_turned = &define("matmul_turned(a, b)", matmul_turned_forward, FOLLOWS_FIRST, &plain);
-  for (Primitive* op : {products.matmul_nd, products.matmul_nd_t, products.matmul_turned})
-    op->copied = copied_operands;
+  for (Primitive* op : {products.matmul_nd, products.matmul_turned}) op->copied = copied_operands;
   define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);
   define("matmul_nd_hn(a, b)", matmul_nd_forward, 0, &hn);
   products.mv = &define("mv(input, vec)", mv_forward);
@@ -656,15 +691,11 @@ ModuleInit init([](PyObject* module) {
       &define("linear_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST | Primitive::KEEPS_WEIGHT);
   products.linear_nd_unbiased =
       &define("linear_nd_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST | Primitive::KEEPS_WEIGHT);
+  products.mm->turned = products.matmul_nd->turned = products.vecmat->turned = turned_operands;
+  products.linear->turned = [](PyObject* const* args) { return uint16_t(turned_in_linear(args + 1) << 1); };
+  products.linear_unbiased->turned = products.linear_nd_unbiased->turned = turned_in_linear;
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
 });
-
-// Whether the columns of b's matrices are contiguous, as a transposed view's are. Its gradient is then made
-// in the same layout (the rules of mm_t and matmul_nd_t), so that what follows need not turn it round.
-bool by_columns(const Tensor* b) {
-  return b->stride(b->ndim - 2) == 1 && b->stride(b->ndim - 1) > 1 &&
-         b->stride(b->ndim - 1) >= b->size(b->ndim - 2) && !is_complex(b->dtype);
-}
 
 // Whether torch multiplies the columns of b by the matrix a, which requires grad, and lays the result out in
 // rows by a copy: its node is that of the copy.
@@ -684,7 +715,7 @@ bool lies_turned(const Tensor* a, const Tensor* b) {
 
 PyObject* matmul(Tensor* a, Tensor* b) {
   PyObject* args[] = {a->object(), b->object()};
-  if (a->ndim == 2 && b->ndim == 2) return call(by_columns(b) ? *products.mm_t : *products.mm, args);
+  if (a->ndim == 2 && b->ndim == 2) return call(*products.mm, args);
   if (a->ndim > 2 || b->ndim > 2 || !a->ndim || !b->ndim) {
     bool turns = turns_result(a, b);
     if (turns && lies_turned(a, b)) {
@@ -698,12 +729,10 @@ PyObject* matmul(Tensor* a, Tensor* b) {
     TensorRef rows = a->ndim > 2 && b->ndim && b->ndim <= 2 ? in_rows(a, b) : share(a);
     args[0] = rows->object();
     uint64_t since = next_node_number();
-    Ref<PyObject> result = checked(call(
-        a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd, args));
+    Ref<PyObject> result = checked(call(*products.matmul_nd, args));
     if (turns && recording() && is_tensor(result.get())) {
       Node* node = as_tensor(result.get())->grad_fn;
-      bool own = node && (node->op == products.matmul_nd || node->op == products.matmul_nd_t);
-      if (own) name_nodes(result.get(), "CloneBackward0", since, nullptr);
+      if (node && node->op == products.matmul_nd) name_nodes(result.get(), "CloneBackward0", since, nullptr);
     }
     return result.release();
   }

@@ -49,6 +49,9 @@ inline TensorRef apart_from(Tensor* t, Tensor* out) {
   return out && t->storage == out->storage ? clone(t) : share(t);
 }
 
+// Primitive::turned of a product of two matrices.
+uint16_t turned_operands(PyObject* const* args);
+
 // a @ b for operands of any dimensions, recorded; new reference; throws.
 PyObject* matmul(Tensor* a, Tensor* b);
 

@@ -264,6 +264,7 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   // Hooks are given the values in torch's order, that of its names: `other` and `mat2` before `self`.
   bool swapped = saved_hooks_active() && (want_args & 3) == 3 &&
                  (op.args[1] == "b" || op.args[1] == "mat2") && !op.list_inputs;
+  if (op.turned) node->turned = op.turned(args);
   uint16_t copied = op.copied ? op.copied(args) : 0;
   if (swapped) slot[1] = save_value(args[1], copied >> 1 & 1);
   for (int i = 0; want_args >> i; i++) {

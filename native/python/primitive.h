@@ -28,8 +28,9 @@ constexpr int MAX_ARGS = 16;  // of a primitive: there is a bit for each in mask
 
 struct RuleParam {
   // grad: gradient of output `index`; grads: list of all; arg: argument; shape: its Size; out: output
-  // `index`; outs: tuple of all outputs; needs: tuple of bools, which inputs need a gradient
-  enum Kind : uint8_t { grad, grads, arg, shape, out, needs } kind;
+  // `index`; outs: tuple of all outputs; needs: tuple of bools, which inputs need a gradient; turned: whether
+  // the gradient of an input is to be transposed in memory
+  enum Kind : uint8_t { grad, grads, arg, shape, out, needs, turned } kind;
   uint8_t index;
 };
 
@@ -75,6 +76,9 @@ struct Primitive {
   // Bit per input that torch computes with a copy of, or null: what is kept of it is a copy too, so that it
   // may be written.
   uint16_t (*copied)(PyObject* const* args);
+  // Bit per input whose gradient torch computes as the transpose of a contiguous matrix, or null. Arguments
+  // may be of any kind and size.
+  uint16_t (*turned)(PyObject* const* args);
   std::vector<Rule> rules;  // per input
   Rule joint;
   Rule seen;  // joint as well: the steps of torch's derivative, for who looks on (rushlight/_seen_rules.py)

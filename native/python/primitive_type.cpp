@@ -129,7 +129,8 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
     Rule rule;
     // How many there are of what a parameter of each kind counts.
     const size_t outputs = op.outputs.size(), one_each = op.list_output ? 0 : outputs;
-    const size_t counts[] = {one_each, 1, op.args.size(), size_t(op.input_count), one_each, 1};
+    const size_t inputs = size_t(op.input_count);
+    const size_t counts[] = {one_each, 1, op.args.size(), inputs, one_each, 1, inputs};
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); i++) {
       int kind, index;
       Ref<PyObject> param = item_of(params, i);
@@ -137,7 +138,7 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
         if (PyErr_Occurred()) throw PythonError{};
         fail(PyExc_TypeError, "bad rule parameter");
       }
-      if (kind < 0 || kind > RuleParam::needs || index < 0 || size_t(index) >= counts[kind])
+      if (kind < 0 || kind > RuleParam::turned || index < 0 || size_t(index) >= counts[kind])
         fail(PyExc_ValueError, "bad rule parameter");
       rule.params.push_back({RuleParam::Kind(kind), uint8_t(index)});
       if (kind == RuleParam::arg) rule.want_args |= uint16_t(1 << index);

@@ -75,7 +75,7 @@ def _times_turned(a: CompressedTensor, b: Tensor) -> Tensor:
     return sum_weighted(values, b, rows, columns, a.shape[1])
 
 
-@kernel("mm", "mm_t", "einsum_mm")
+@kernel("mm", "einsum_mm")
 def mm(a: Any, b: Any) -> Tensor:
     """A product of two matrices: dense if one of them is, else CSR."""
     _check(a, b)
@@ -164,7 +164,7 @@ def linear(input: Tensor, weight: Any, bias: Any) -> Tensor:
     return linear_unbiased(input, weight) + bias
 
 
-@kernel("matmul_nd", "matmul_nd_t")
+@kernel("matmul_nd")
 def matmul_nd(a: Any, b: Any) -> Tensor:
     """Rows of several dimensions times a compressed matrix; torch has no batches of such matrices."""
     if not a.dim() or not b.dim():

@@ -68,7 +68,7 @@ def _transposed(x: SparseTensor) -> SparseTensor:
     return make(indices.flip(0), values, (x.shape[1], x.shape[0]), False)
 
 
-@kernel("mm", "mm_t", "einsum_mm")
+@kernel("mm", "einsum_mm")
 def mm(a: Any, b: Any) -> Tensor:
     """A product of two matrices: dense if one of them is, else sparse."""
     _check_product(a, b)

@@ -446,7 +446,7 @@ def _within(node: Any, name: str, value: Any) -> tuple[list[int], str] | bool | 
 
 
 _LINEAR = ("linear", "linear_unbiased", "linear_nd_unbiased")
-_PRODUCTS = ("matmul_nd", "matmul_nd_t", "matmul_turned", "vecmat")
+_PRODUCTS = ("matmul_nd", "matmul_turned", "vecmat")
 _LINES = ("avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
 _BY_ADJOINTS = ("mm_nh", "mm_hn", "bmm_nh", "bmm_hn")
 _C.show_facades(_show_facades, (*_LINEAR, *_PRODUCTS, *_LINES, *_BY_ADJOINTS))

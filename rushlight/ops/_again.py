@@ -149,5 +149,4 @@ def _in_steps(name: str, steps: Callable) -> None:
 # given only where these are repeated for a batch.
 for _name in ("avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "max_pool1d_with_indices"):
     _in_steps(_name, lambda apart, *args, name=_name: apart.PARTS[name](*args))
-for _name in ("matmul_nd", "matmul_nd_t"):
-    _in_steps(_name, lambda apart, a, b: apart.product_of_repeated(a, b))
+_in_steps("matmul_nd", lambda apart, a, b: apart.product_of_repeated(a, b))

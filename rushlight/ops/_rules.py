@@ -7,7 +7,8 @@ what is saved:
 
 `g` is the gradient of the output (`g_values` that of the output `values`, `gs` the list of all); the name of
 an argument is its value, `x_shape` its size only; the name of an output (`out`) is that output; `needs`, in a
-joint rule, says which inputs want a gradient. The engine sums over broadcast dimensions and casts, so no
+joint rule, says which inputs want a gradient; `x_turned` whether torch computes the gradient of x as the
+transpose of a contiguous matrix. The engine sums over broadcast dimensions and casts, so no
 rule does.
 """
 
@@ -22,7 +23,7 @@ from rushlight.ops._lacking import finally_
 # primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it
 RULES: dict[str, dict[int, tuple[Callable, list[tuple[int, int]]]]] = {}
 
-_GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS = range(6)
+_GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS, _TURNED = range(7)
 
 
 def _parameters(
@@ -45,6 +46,8 @@ def _parameters(
             found.append((_GRAD, outputs.index(name[2:])))
         elif name.endswith("_shape") and name[:-6] in args:
             found.append((_SHAPE, args.index(name[:-6])))
+        elif name.endswith("_turned") and name[:-7] in args:
+            found.append((_TURNED, args.index(name[:-7])))
         else:
             raise TypeError(f"the derivative of {primitive.__name__} names '{name}', which is neither an "
                             f"argument "

@@ -19,7 +19,7 @@ import functools
 from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._size import Size
-from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, RULES
+from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, _TURNED, RULES
 
 Tensor = _C.Tensor
 
@@ -34,7 +34,7 @@ LINEAR = {
     "select_backward", "slice_backward", "diagonal_backward", "place", "pick", "replace",
 }  # fmt: skip
 MULTILINEAR = {
-    "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_turned",
+    "mm", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_turned",
     "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased",
     "linalg_cross", "trilinear", "einsum_mm", "einsum_bmm",
 }  # fmt: skip
@@ -101,6 +101,8 @@ def _arguments(params: list, args: tuple, outs: tuple, grads: list, needs: tuple
             values.append(outs[index])
         elif kind == _NEEDS:
             values.append(needs)
+        elif kind == _TURNED:
+            values.append(False)
         else:
             values.append(_shape(args[index]))
     return values

@@ -365,7 +365,8 @@ def _to_i1(g, i2, i3):
 
 
 def _to_i2(g, i1, i3):
-    return ops.mm(i1.t(), _pairs(g, i3)).reshape(i1.size(1), g.size(1), i3.size(1)).permute(1, 0, 2)
+    found = ops.mm(i1.t(), _pairs(g, i3)).reshape(i1.size(1), g.size(1), i3.size(1))
+    return found.permute(1, 0, 2).contiguous()
 
 
 def _to_i3(g, i1, i2):

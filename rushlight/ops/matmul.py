@@ -2,7 +2,7 @@
 
 The products mm, bmm and matmul_nd exist in three forms: plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each
 form's derivatives are the other two, so backward makes no transposed views, and conjugates in one place.
-mm_t and matmul_nd_t are the plain forms for a transposed (real) right side, whose gradient gets its layout;
+The gradient of an operand that is the transpose of a contiguous matrix is one too (`mat2_turned`);
 einsum_mm and einsum_bmm are what einsum multiplies, in torch a batch of views.
 """
 
@@ -41,17 +41,26 @@ def _rows(x):
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-_MM: dict[str, Any] = {
-    "input": lambda g, mat2: ops.mm_nh(g, mat2),
-    "mat2": lambda g, input: ops.mm_hn(input, g),
-}
-derivative("mm", **_MM)
-derivative("einsum_mm", node="BmmBackward0", **_MM)
+def _turned_nh(g, b):
+    """g @ b.mH as the transpose of a contiguous matrix."""
+    return ops.t(ops.mm(b.conj(), g.t()) if b.dtype.is_complex else ops.mm_nh(b, g))
+
+
+def _turned_hn(a, g):
+    """a.mH @ g as the transpose of a contiguous matrix."""
+    return ops.t(ops.mm(g.t(), a.conj()) if a.dtype.is_complex else ops.mm_hn(g, a))
+
+
 derivative(
-    "mm_t",
-    node="MmBackward0",
+    "mm",
+    input=lambda g, mat2, input_turned: _turned_nh(g, mat2) if input_turned else ops.mm_nh(g, mat2),
+    mat2=lambda g, input, mat2_turned: _turned_hn(input, g) if mat2_turned else ops.mm_hn(input, g),
+)
+derivative(
+    "einsum_mm",
+    node="BmmBackward0",
     input=lambda g, mat2: ops.mm_nh(g, mat2),
-    mat2=lambda g, input: ops.mm_hn(g, input).mT,
+    mat2=lambda g, input: ops.mm_hn(input, g),
 )
 derivative("mm_nh", node="MmBackward0", a=lambda g, b: ops.mm(g, b), b=lambda g, a: ops.mm_hn(g, a))
 derivative("mm_hn", node="MmBackward0", a=lambda g, b: ops.mm_nh(b, g), b=lambda g, a: ops.mm(a, g))
@@ -70,7 +79,7 @@ derivative(
     "vecmat",
     node="SqueezeBackward4",
     a=lambda g, b: ops.mv(_conj(b), g),
-    b=lambda g, a: _outer(_conj(a), _conj(g)),
+    b=lambda g, a, b_turned: _outer(g, a).t() if b_turned else _outer(_conj(a), _conj(g)),
 )
 derivative("dot", input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
 derivative("vdot", input=lambda g, other: _conj(g) * other, other=lambda g, input: g * input)
@@ -78,7 +87,9 @@ derivative("vdot", input=lambda g, other: _conj(g) * other, other=lambda g, inpu
 
 # The engine sums a gradient over the batch dimensions in which its operand was broadcast. One matrix b under
 # many rows of a is the exception: summing inside the product needs no memory for the terms.
-def _matmul_nd_a(g, b, a_shape):
+def _matmul_nd_a(g, b, a_shape, a_turned=False):
+    if a_turned:
+        return _turned_nh(_rows(g), b).view(a_shape)
     if len(a_shape) == 1:
         return _matmul(_conj(b), g.unsqueeze(-1)).squeeze(-1)
     if b.ndim == 1:
@@ -86,27 +97,17 @@ def _matmul_nd_a(g, b, a_shape):
     return ops.matmul_nd_nh(g, b)
 
 
-def _matmul_nd_b(g, a, b_shape):
+def _matmul_nd_b(g, a, b_shape, b_turned=False):
     if len(b_shape) == 1:
         return ops.vecmat(g.reshape(-1), _conj(_rows(a)))
     if a.ndim == 1:
-        return _outer(_conj(a), _conj(g.unsqueeze(-2)))
+        return _outer(g, a).mT if b_turned else _outer(_conj(a), _conj(g.unsqueeze(-2)))
     if len(b_shape) == 2:
-        return ops.mm_hn(_rows(a), _rows(g))
-    return ops.matmul_nd_hn(a, g)
-
-
-def _matmul_nd_t_b(g, a, b_shape):
-    return ops.mm_hn(_rows(g), _rows(a)).mT if len(b_shape) == 2 else ops.matmul_nd_hn(g, a).mT
+        return (_turned_hn if b_turned else ops.mm_hn)(_rows(a), _rows(g))
+    return _matmul(g.mT, _conj(a)).mT if b_turned else ops.matmul_nd_hn(a, g)
 
 
 derivative("matmul_nd", node="UnsafeViewBackward0", a=_matmul_nd_a, b=_matmul_nd_b)
-derivative(
-    "matmul_nd_t",
-    node="UnsafeViewBackward0",
-    a=lambda g, b: ops.matmul_nd_nh(g, b),
-    b=_matmul_nd_t_b,
-)
 derivative(
     "matmul_turned",
     node="UnsafeViewBackward0",
@@ -126,14 +127,24 @@ derivative(
     b=lambda g, a: _matmul(a, g),
 )
 
+
 # A printed tensor shows what torch computes linear with: addmm or mm on matrices, mm and a view on others.
-_LINEAR: dict[str, Any] = {
-    "x": lambda g, weight: ops.mm(g, _conj(weight)),
-    "weight": lambda g, x: _conj(ops.mm_hn(g, x)),
-}
+def _linear_x(g, weight, x_turned):
+    return ops.mm(_conj(weight).t(), g.t()).t() if x_turned else ops.mm(g, _conj(weight))
+
+
+def _linear_weight(g, x, weight_turned):
+    return ops.mm_hn(x, g).t() if weight_turned else _conj(ops.mm_hn(g, x))
+
+
+def _linear_nd_x(g, weight, x_shape, x_turned):
+    return _linear_x(_rows(g), weight, True).view(x_shape) if x_turned else _matmul(g, _conj(weight))
+
+
+_LINEAR: dict[str, Any] = {"x": _linear_x, "weight": _linear_weight}
 _LINEAR_ND: dict[str, Any] = {
-    "x": lambda g, weight: _matmul(g, _conj(weight)),
-    "weight": lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
+    "x": _linear_nd_x,
+    "weight": lambda g, x, weight_turned: _linear_weight(_rows(g), _rows(x), weight_turned),
 }
 derivative("linear", node="AddmmBackward0", bias=lambda g: g, **_LINEAR)
 derivative("linear_unbiased", node="MmBackward0", **_LINEAR)
@@ -143,8 +154,12 @@ derivative(
     "addmm",
     shows="beta alpha mat1_shape mat2_shape",
     input=lambda g, beta: _times(g, beta),
-    mat1=lambda g, mat2, alpha: _times(ops.mm_nh(g, mat2), alpha),
-    mat2=lambda g, mat1, alpha: _times(ops.mm_hn(mat1, g), alpha),
+    mat1=lambda g, mat2, alpha, mat1_turned: _times(
+        _turned_nh(g, mat2) if mat1_turned else ops.mm_nh(g, mat2), alpha
+    ),
+    mat2=lambda g, mat1, alpha, mat2_turned: _times(
+        _turned_hn(mat1, g) if mat2_turned else ops.mm_hn(mat1, g), alpha
+    ),
 )
 derivative(
     "addmv",

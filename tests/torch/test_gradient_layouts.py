@@ -1,0 +1,72 @@
+"""Gradients lie in memory as torch's do: what comes after them may view, not only reshape, them."""
+
+import itertools
+
+import pytest
+import torch
+
+import rushlight
+
+pytestmark = pytest.mark.torch
+
+
+def laid(lib, x, how):
+    """x in another layout."""
+    if how == "turned":
+        return x.mT.contiguous().mT
+    if how == "wider":
+        return lib.empty((*x.shape[:-1], x.shape[-1] + 1), dtype=x.dtype)[..., :-1].copy_(x)
+    if how == "wider turned":
+        return lib.empty((*x.shape[:-2], x.shape[-1] + 1, x.shape[-2]), dtype=x.dtype)[..., 1:, :].mT.copy_(x)
+    if how == "repeated":
+        return x[..., :1].expand(x.shape)
+    return x
+
+
+LAYOUTS = ("plain", "turned", "wider", "wider turned", "repeated")
+PRODUCTS = {
+    "matmul": (lambda lib, a, b: a @ b, ((3, 4), (4, 5))),
+    "mm": (lambda lib, a, b: lib.mm(a, b), ((3, 4), (4, 5))),
+    "addmm": (lambda lib, a, b: lib.addmm(lib.ones(5, dtype=a.dtype), a, b, alpha=2), ((3, 4), (4, 5))),
+    "rows": (lambda lib, a, b: a @ b, ((2, 3, 4), (4, 5))),
+    "batches": (lambda lib, a, b: a @ b, ((2, 3, 4), (2, 4, 5))),
+    "shared": (lambda lib, a, b: a @ b, ((2, 1, 3, 4), (2, 4, 5))),
+    "bmm": (lambda lib, a, b: lib.bmm(a, b), ((2, 3, 4), (2, 4, 5))),
+    "vector": (lambda lib, a, b: a[0] @ b, ((3, 4), (4, 5))),
+    "vector of batch": (lambda lib, a, b: a[0] @ b, ((3, 4), (2, 4, 5))),
+    "matrix of vector": (lambda lib, a, b: a @ b[:, 0], ((3, 4), (4, 5))),
+    "linear": (lambda lib, a, b: lib.nn.functional.linear(a, b), ((3, 4), (5, 4))),
+    "linear of rows": (lambda lib, a, b: lib.nn.functional.linear(a, b), ((2, 3, 4), (5, 4))),
+    "layer": (
+        lambda lib, a, b: lib.nn.functional.linear(a, b, lib.ones(5, dtype=a.dtype)),
+        ((2, 3, 4), (5, 4)),
+    ),
+    "chain": (lambda lib, a, b: lib.linalg.multi_dot([a, b, b.mT]), ((3, 4), (4, 5))),
+    "inner": (lambda lib, a, b: lib.inner(a, b), ((2, 3, 4), (5, 4))),
+}
+
+
+def strides(lib, function, operands, seed):
+    """Of the gradients that grad() returns, recorded or not; and the gradients."""
+    result = function(lib, *operands)
+    lib.manual_seed(seed)
+    weights = lib.randn(result.shape, dtype=result.dtype)
+    found = lib.autograd.grad(result, operands, weights, retain_graph=True)
+    recorded = lib.autograd.grad(result, operands, weights, create_graph=True)
+    return [each.stride() for each in (*found, *recorded)], [each.tolist() for each in found]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_gradients_of_products(name, dtype):
+    function, shapes = PRODUCTS[name]
+    for hows in itertools.product(LAYOUTS, repeat=2):
+        told = []
+        for lib in (rushlight, torch):
+            lib.manual_seed(0)
+            drawn = [lib.randn(shape, dtype=getattr(lib, dtype)) for shape in shapes]
+            operands = [laid(lib, x, how).requires_grad_() for x, how in zip(drawn, hows, strict=True)]
+            told.append(strides(lib, function, operands, 1))
+        assert told[0][0] == told[1][0], hows
+        for mine, theirs in zip(told[0][1], told[1][1], strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs))
