@@ -105,10 +105,9 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   // Indices have no history by which they could hold the node, and an alias would not be of their class.
   if (!keep_history)
     return dispatches(t) && !is_differentiable(t->dtype) ? save_itself(t) : save_alias(t, false);
-  bool itself = t->grad_fn || is_plain_tensor(t->object()) || dispatches(t) || asks_dispatch(t);
   // A view has a new history when its base is written, also one that was made where nothing was recorded.
-  if (itself && t->base()) t->base()->flags |= Tensor::HELD;
-  return itself ? save_itself(t) : save_alias(t, true);
+  if (t->base()) t->base()->flags |= Tensor::HELD;
+  return save_itself(t);
 }
 
 Saved save_alias(Tensor* t, bool keep_history) {

@@ -197,6 +197,8 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     innermost: list[FunctionEvent | None] = []  # of each row
     for row in raw:
         name, start, end, memory, parent, scope, sequence, shapes, result, stack = row
+        while parent >= 0 and raw[parent][2] < end:  # a range that was left before one inside it
+            parent = raw[parent][4]
         around = innermost[parent] if parent >= 0 else None
         names = _shown_names(name)
         if around is not None and around.name in ("aten::_unsafe_view", *(f"{shown}_" for shown in names)):

@@ -213,3 +213,21 @@ def test_forked_calls_are_futures(lib):
         assert future.done() and lib.jit.wait(future.then(lambda done: done.value() * 2)).item() == 4
     with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="incompatible function arguments"):
         lib.jit.wait(3)
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch_itself], ids=["rushlight", "torch"])
+def test_ranges_that_overlap_are_not_within_each_other(lib):
+    named = lib.autograd.profiler.record_function
+    with lib.autograd.profiler.profile() as measured:
+        outer = named("outer").__enter__()
+        with named("inner"):
+            outer.__exit__(None, None, None)
+        with named("second"):
+            late = named("late").__enter__()
+        late.__exit__(None, None, None)
+        with named("around"), named("within"):
+            pass
+    seen = {event.name: event.cpu_parent and event.cpu_parent.name for event in measured.function_events}
+    assert seen == {
+        "outer": None, "inner": None, "second": None, "late": None, "around": None, "within": "around",
+    }  # fmt: skip

@@ -448,6 +448,33 @@ def cases(torch):
         handles = node._raw_saved_indices
         return len(handles), len(unpacked), len(node._saved_indices), len(unpacked)
 
+    @case("constants of a class of one's own are saved themselves")
+    def _():
+        asked = []
+
+        class Own(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                asked.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs)
+
+        seen = []
+        for use in (lambda x, k: x * k, lambda x, k: x / k, lambda x, k: x @ k, lambda x, k: x**k):
+            x, k = L(2, 2), torch.ones(2, 2).as_subclass(Own)
+            k.mark = 3
+            y = use(x, k)
+            node = y.grad_fn.next_functions[0][0]
+            (name,) = {"_saved_other", "_saved_mat2", "_saved_exponent"} & set(dir(node))
+            kept = getattr(node, name)
+            seen += [node.name(), kept is k, type(kept) is Own, kept.mark]
+            alive, total = weakref.ref(k), y.sum()
+            del k, kept
+            asked.clear()
+            seen.append(alive() is not None)
+            total.backward()
+            seen += [asked.copy(), alive() is None, x.grad.tolist()]
+        return seen
+
     return found
 
 
