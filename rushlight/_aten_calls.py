@@ -468,18 +468,55 @@ def _nll_loss(x, target, weight, reduction, ignore_index):
 
 def _laid_out(x, layout):
     """A copy of a gradient that lies as the tensor it belongs to."""
-    options = {"dtype": x.dtype, "layout": x.layout, "device": x.device}
-    return named("new_empty_strided.default", x, list(x.shape), list(layout), **options).copy_(x)
+    return named("new_empty_strided.default", x, list(x.shape), list(layout)).copy_(x)
+
+
+def _strided(x, size, stride, offset):
+    return named("as_strided.default", x, list(size), list(stride), offset)
+
+
+# The copies that gradients of written views were taken from, by the gradient: what comes back is put there.
+_copies: Any = None
 
 
 def _pick(x, layout, size, stride, offset):
-    return _laid_out(x, layout).as_strided(size, stride, offset).clone()
+    global _copies
+    if _copies is None:
+        from rushlight.utils.weak import WeakIdKeyDictionary
+
+        _copies = WeakIdKeyDictionary()
+    whole = _laid_out(x, layout)
+    part = _strided(whole, size, stride, offset)
+    if not rushlight.is_grad_enabled():
+        _copies[x] = whole, part, (layout, size, stride, offset)
+    return named("clone.default", part, memory_format=rushlight.contiguous_format)
 
 
 def _replace(x, part, layout, size, stride, offset):
-    whole = _laid_out(x, layout)
-    whole.as_strided(size, stride, offset).copy_(part)
+    known = None if _copies is None else _copies.pop(x, None)
+    if known is not None and known[2] == (layout, size, stride, offset):
+        whole, place, _ = known
+    else:
+        whole = _laid_out(x, layout)
+        place = _strided(whole, size, stride, offset)
+    place.copy_(part)
     return whole
+
+
+def _place(part, shape, layout, size, stride, offset):
+    """The gradient of `as_strided`, whose elements have each a place of their own."""
+    order = sorted((step, count) for count, step in zip(size, stride, strict=True) if count > 1)
+    reach = 0
+    for step, count in order:
+        if step <= reach:
+            return NotImplemented
+        reach += step * (count - 1)
+    if not all(size) or not all(shape):
+        return NotImplemented
+    end = 1 + sum(step * (count - 1) for count, step in zip(shape, layout, strict=True))
+    memory = part.new_zeros(max(end, 1 + offset + reach))
+    _strided(memory, size, stride, offset).copy_(part)
+    return _strided(memory, shape, layout, 0)
 
 
 def _isfinite(x):
@@ -502,6 +539,7 @@ COMPOSED: dict[str, Callable] = {
     "max_pool3d": lambda *args: ops.max_pool3d_with_indices(*args)[0],
     "isfinite": _isfinite,
     "pick": _pick,
+    "place": _place,
     "replace": _replace,
     "nll_loss": _nll_loss,
     "nll_loss2d": _nll_loss,

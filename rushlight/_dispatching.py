@@ -15,6 +15,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._ops import _dispatching, handle_named, handle_of, namespace
+from rushlight._size import Size
 from rushlight.overrides import _method_of_mode
 
 Tensor = _C.Tensor
@@ -49,6 +50,7 @@ def _overriding(values: Any, found: list[Any]) -> list[Any]:
 def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> Any:
     """The answer to a call: of the innermost mode, else of the classes of the arguments. Sparse tensors pass
     for plain ones: nobody sees their class, and their kernel answers if nobody else does."""
+    args = tuple(list(value) if type(value) is Size else value for value in args)  # sizes are lists there
     overriding = _overriding((*args, *kwargs.values()), [])
     types = tuple(type(value) for value in overriding if not _C.is_any_sparse(value))
     if not types and not stack.modes and overriding:

@@ -62,6 +62,7 @@ seen("sgn", x=lambda g, out: show("_efficientzerotensor.default", list(g.shape),
 def _power(g, x, s):
     if s == 0:
         return show("zeros_like.default", x, memory_format=rushlight.contiguous_format)
+    s = s if isinstance(s, complex) else float(s)
     return g * (x.pow(s - 1) * s)
 
 

@@ -91,6 +91,38 @@ def test_torchs_steps_are_shown(expression):
     assert shown(rushlight, expression) == shown(torch_itself, expression)
 
 
+WRITTEN = """
+(lambda z: (z[0].mul_(2), z)[1])(x * 1)
+(lambda z: (z.t()[1].mul_(y[:, 0]), z.view(4, 3)[1:, :2].exp_(), z)[2])(x * 1)
+(lambda z: z.view(4, 3)[1].mul_(y[0, :3]))(x * 1)
+(lambda z: (z[:, 1:3].fill_(3), z)[1])(x * 1)
+x[0].expand(2, 4)
+"""
+
+
+@pytest.mark.parametrize("expression", WRITTEN.strip().splitlines())
+def test_torchs_steps_behind_written_views_are_shown(expression):
+    assert shown(rushlight, expression) == shown(torch_itself, expression)
+
+
+def test_numbers_and_sizes_are_shown_as_torch_shows_them():
+    def seen(lib):
+        lines = []
+
+        class Log(lib.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                lines.append((str(func), [repr(value) for value in args if not lib.is_tensor(value)]))
+                return func(*args, **(kwargs or {}))
+
+        x = lib.ones(3, 4, requires_grad=True)
+        with Log():
+            (x**3).sum().backward()
+            (x[0].sum() + x[:, 1:3].sum()).backward()
+        return lines
+
+    assert seen(rushlight) == seen(torch_itself)
+
+
 def test_who_is_asked_may_compute_by_himself():
     """A wrapper is shown mse_loss_backward, and so is the mode below another one."""
 
