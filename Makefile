@@ -80,7 +80,8 @@ lint: $(VENV)/.rushlight-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	MYPYPATH=. $(BIN)/mypy --strict-equality --follow-imports=silent tests/typed_program.py
-	$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
+	@echo "clang-format --dry-run -Werror, of all in native/"
+	@$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
 
 format: $(VENV)/.rushlight-lint
 	$(BIN)/ruff check --fix .

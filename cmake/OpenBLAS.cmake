@@ -1,6 +1,6 @@
 # Takes OpenBLAS from the scipy-openblas32 wheel (a build requirement) and puts it, with its licence, into
 # rushlight/_lib. It is opened with dlopen at the first matrix product and never linked, so that importing
-# Rushlight does not pay for 21 MB of BLAS.
+# Rushlight does not pay for 22 MB of BLAS.
 
 execute_process(
   COMMAND ${Python_EXECUTABLE} -c [[

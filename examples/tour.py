@@ -137,8 +137,10 @@ def said_by(mistake) -> str:
 
 
 def farewell() -> None:
-    command = paint("python -m rushlight program.py", "bold")
-    print(f"Run your own: {command}  (`import torch` will mean Rushlight)\n")
+    command = paint(f"{sys.executable} -m rushlight program.py", "bold")
+    print(f"Run your own: {command}")
+    print("`import torch` will mean Rushlight. Run it in another directory: here Python finds the source")
+    print("before what is installed.\n")
 
 
 if __name__ == "__main__":
