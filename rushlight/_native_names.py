@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import threading
 import weakref
 from typing import Any, NoReturn
 
@@ -15,8 +16,9 @@ from rushlight._type_names import type_name as class_name
 from rushlight._untyped_storage import StorageBase
 from rushlight._warn import warn
 from rushlight.amp.autocast_mode import _DisableAutocast
-from rushlight.autograd import forward_ad
+from rushlight.autograd import forward_ad, graph
 from rushlight.backends import cuda
+from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -108,6 +110,37 @@ def _warn() -> None:
 def _warn_deprecation() -> None:
     """Warns of something deprecated, for tests of how warnings reach the user."""
     warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning)
+
+
+def _set_check_sparse_tensor_invariants(on: bool) -> None:
+    """Whether sparse tensors are checked when they are made."""
+    checks = rushlight.sparse.check_sparse_tensor_invariants
+    checks.enable() if on else checks.disable()
+
+
+def _check_sparse_tensor_invariants() -> bool:
+    """Whether sparse tensors are checked when they are made."""
+    return rushlight.sparse.check_sparse_tensor_invariants.is_enabled()
+
+
+def _get_deterministic_fill_uninitialized_memory() -> bool:
+    """Whether deterministic algorithms fill memory that nobody has written."""
+    return rushlight.utils.deterministic.fill_uninitialized_memory
+
+
+def _set_deterministic_fill_uninitialized_memory(on: bool) -> None:
+    """Whether deterministic algorithms fill memory that nobody has written."""
+    rushlight.utils.deterministic.fill_uninitialized_memory = on
+
+
+def _swap_tensor_impl(a: rushlight.Tensor, b: rushlight.Tensor) -> None:
+    """Exchanges two tensors in place, whoever else looks at them."""
+    _C.swap(a, b)
+
+
+def _get_thread_name() -> str:
+    """The name of this thread."""
+    return threading.current_thread().name
 
 
 def _infer_size(a: Any, b: Any) -> Any:
@@ -380,6 +413,10 @@ NAMES |= {
     "_get_mem_efficient_sdp_enabled": cuda.mem_efficient_sdp_enabled,
     "_set_sdp_use_mem_efficient": cuda.enable_mem_efficient_sdp,
     "_get_cudnn_sdp_enabled": cuda.cudnn_sdp_enabled, "_set_sdp_use_cudnn": cuda.enable_cudnn_sdp,
+    "_from_dlpack": rushlight.from_dlpack, "_to_dlpack": lambda tensor: tensor.__dlpack__(),
+    "_group_tensors_by_device_and_dtype": _group_tensors_by_device_and_dtype,
+    "_set_warn_on_accumulate_grad_stream_mismatch": graph.set_warn_on_accumulate_grad_stream_mismatch,
+    "_set_override_stale_capture_stream": graph.set_override_stale_capture_stream,
     "_set_default_dtype": rushlight.set_default_dtype,
     "_set_default_tensor_type": rushlight.set_default_tensor_type,
     "_set_deterministic_algorithms": (

@@ -471,3 +471,20 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
 Tensor.__torch_function__ = classmethod(_torch_function)
 
 tell(Tensor.__dict__)
+
+
+# What torch defines here, and what files that it has written name by this place.
+_ELSEWHERE = {
+    "_rebuild_from_type": "_utils", "_rebuild_from_type_v2": "_utils", "_convert": "overrides",
+    "get_default_nowrap_functions": "overrides", "handle_torch_function": "overrides",
+    "has_torch_function": "overrides", "has_torch_function_unary": "overrides",
+    "has_torch_function_variadic": "overrides",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"rushlight.{_ELSEWHERE[name]}"), name)

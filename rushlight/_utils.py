@@ -131,6 +131,27 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple, state: Any) ->
     return _set_state(tensor, state)
 
 
+def _rebuild_from_type(func: Any, type: type, args: tuple, dict: dict) -> _C.Tensor:
+    """A tensor of a subclass as older versions of torch wrote it."""
+    if type is _C.Tensor:
+        return func(*args)
+    tensor = _C.as_subclass(func(*args), type)
+    tensor.__dict__ = dict
+    return tensor
+
+
+def get_tensor_metadata(tensor: _C.Tensor) -> dict:
+    """What a tensor is besides its elements: whether they are to be read as conjugate or negative."""
+    return {name: True for name, said in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if said}
+
+
+def cpu_count() -> int | None:
+    """How many processors this process may use."""
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
 def _is_privateuse1_backend_available() -> bool:
     """Whether someone else's device can be used: nobody adds one."""
     return False

@@ -517,13 +517,22 @@ _OF_THE_PROFILER = dict.fromkeys(_SWITCHES.split(), "profiler._switches") | {
 }  # fmt: skip
 
 
+def _variable(*args: Any, **kwargs: Any) -> None:
+    """Refuses: what made tensors once."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
 def __getattr__(name: str) -> Any:
     if name == "torch":  # every module of torch's has it
         return sys.modules["rushlight"]
     if name in _LAZY:
         from importlib import import_module
 
-        return import_module(f"rushlight.autograd.{name}")
+        module = import_module(f"rushlight.autograd.{name}")
+        if name != "variable":
+            return module
+        globals()[name] = _variable  # the name of a function too, which hides the module as in torch
+        return _variable
     if name in _OF_THE_PROFILER:
         from importlib import import_module
 

@@ -129,3 +129,29 @@ def test_steps_that_cannot_be_left_out():
     C = rushlight._C
     with pytest.raises(NotImplementedError, match="ADInplaceOrView"):
         C._ExcludeDispatchKeyGuard(C.DispatchKeySet(C.DispatchKey.ADInplaceOrView))
+
+
+MORE = """
+C._check_sparse_tensor_invariants(), C._get_deterministic_fill_uninitialized_memory()
+C._from_dlpack(C._to_dlpack(o(2)))
+[C._swap_tensor_impl(a := o(2), b := o(3) * 2), a, b]
+sorted(map(str, C._group_tensors_by_device_and_dtype([[o(1), o(1).double()]], True).items()))
+[U.get_tensor_metadata(o(2)), U.get_tensor_metadata((o(2) * 1j).conj().imag), U.cpu_count() > 0]
+[T._convert([o(1)], Q), T._rebuild_from_type_v2(torch.zeros, torch.Tensor, (2,), {'a': 1}).a]
+T._rebuild_from_type(torch.zeros, Q, (2,), {'a': 1}).a
+torch.autograd.variable(3)
+"""
+SETUP_MORE = (
+    SETUP
+    + """
+C, U, T = (import_module(f'{torch.__name__}.{name}') for name in ('_C', '_utils', '_tensor'))
+import_module(f'{torch.__name__}.utils.deterministic')
+class Q(torch.Tensor): pass
+"""
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", [line for line in MORE.splitlines() if line])
+def test_more_names_behind_the_public_ones(text):
+    assert outcome(rushlight, text, SETUP_MORE) == outcome(torch_itself, text, SETUP_MORE)
