@@ -137,7 +137,7 @@ def functional(
             _step(cls, lists, params, gradients, given)
 
         form.__name__ = form.__qualname__ = called(kind)
-        form.__module__ = cls.__module__
+        form.__module__ = module.__name__
         form.__doc__ = f"One step of {cls.__name__} for parameters, gradients and state given as lists."
         form.__signature__ = signature  # type: ignore[attr-defined]
         return form
@@ -146,7 +146,7 @@ def functional(
         return name if kind == "form" else f"_{kind}_{name}"
 
     forms = {called(kind): kind for kind in ("form", *kinds)}
-    module = sys.modules[cls.__module__]
+    module = sys.modules[sys._getframe(1).f_globals["__name__"]]  # the class may name another
 
     def find(asked: str) -> Any:
         if asked in forms:
