@@ -128,15 +128,18 @@ def _convolution_backward(
 ):  # fmt: skip
     """The gradients of a convolution that output_mask asks for: of the input, the weight and the bias."""
     from rushlight.ops import conv
+    from rushlight.ops.layout import contiguous_format, laid_out, suggested
 
     geometry = tuple(stride), tuple(padding), tuple(dilation), groups
+    last = any(suggested(each) is not contiguous_format for each in (input, weight))
+    grad_output = laid_out(grad_output, last)
     of_input = of_weight = of_bias = None
     if output_mask[0] and transposed:
-        of_input = conv._transposed_input(grad_output, input.shape, weight, *geometry)
+        of_input = conv._transposed_input(grad_output, input.shape, weight, *geometry, last)
     elif output_mask[0]:
         of_input = _C.ops.conv_input_gradient(grad_output, conv._conj(weight), input.shape, *geometry)
     if output_mask[1] and transposed:
-        of_weight = conv._transposed_weight(grad_output, input, weight.shape, *geometry)
+        of_weight = conv._transposed_weight(grad_output, input, weight.shape, *geometry, last)
     elif output_mask[1]:
         of_weight = _C.ops.conv_weight_gradient(conv._conj(input), grad_output, weight.shape, *geometry)
     if output_mask[2]:

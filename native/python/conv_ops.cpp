@@ -276,6 +276,11 @@ bool multiplies_bf16(const Tensor* a, const Tensor* b, const ConvShape& s) {
 const void* data_of(const TensorRef& t) { return t ? t->data() : nullptr; }
 
 // Runs a kernel into a new tensor of `sizes`; the kernel sees float instead of f16 and bf16.
+// Whether torch computes the convolution of these, and its gradients, with channels last.
+bool puts_channels_last(const Tensor* x, const Tensor* other) {
+  return (is_channels_last(x) || is_channels_last(other)) && (x->ndim == 4 || x->dtype != DType::f64);
+}
+
 template <class F>
 PyObject* compute(Tensor* like, Sizes sizes, double work, bool channels_last, F&& kernel) {
   DType dtype = is_reduced(like->dtype) ? DType::f32 : like->dtype;
@@ -376,7 +381,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   result_sizes(sizes, s.batch, s.out_channels, s.out, dims);
   if (has_no_elements(x)) return empty_result(x, weight, bias, sizes);
   check_computable(x, weight, bias, s, window, dims);
-  bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
+  bool last = puts_channels_last(x, weight);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef alike = bias ? cast(bias, x->dtype) : TensorRef();
   if (s.pointwise() && s.groups == 1 && x->ndim == dims + 2 && !is_reduced(x->dtype) &&
@@ -499,7 +504,7 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   if (has_no_elements(x)) return empty_result(x, weight, bias, sizes);
   bool cast_bias = bias && bias->dtype != x->dtype;
   check_spreadable(x, weight, cast_bias ? bias : nullptr, s, window, extra, dims);
-  bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
+  bool last = puts_channels_last(x, weight);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef alike = cast_bias ? cast(bias, x->dtype) : TensorRef();
   bool keeps = multiplies_bf16(x, weight, s);
@@ -544,7 +549,7 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
     depthwise_channels_input_gradient(g->dtype, s, result->data(), g->data(), w->data());
     return result.release_object();
   }
-  bool last = is_channels_last(g) && (dims == 2 || g->dtype != DType::f64);
+  bool last = puts_channels_last(g, g);
   bool keeps = multiplies_bf16(g, weight, s);
   TensorRef from = operand(g, keeps), w = operand(weight, keeps);
   return compute(g, size, s.work(), last, [&](void* gx) {
@@ -581,11 +586,11 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
     }
     TensorRef result = new_tensor(size, x->dtype, x->device());
     copy_into(turned(result, s.groups, s.kernel_size()).get(), sums.get());
-    return result.release_object();
+    return laid_out(std::move(result), puts_channels_last(x, g));
   }
   bool keeps = multiplies_bf16(x, g, s);
   TensorRef from = operand(x, keeps), gy = operand(g, keeps);
-  return compute(x, size, s.work(), false,
+  return compute(x, size, s.work(), puts_channels_last(x, g),
                  [&](void* gw) { conv_weight_gradient(from->dtype, s, gw, data_of(gy), data_of(from)); });
 }
 
@@ -738,10 +743,15 @@ PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
 }
 
 ModuleInit init([](PyObject*) {
-  define("convolution(x, weight, bias; stride, padding, dilation, groups)", convolution_forward,
-         Primitive::FOLLOWS_FIRST);
-  define("conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)",
-         conv_transpose_forward, Primitive::FOLLOWS_FIRST);
+  Primitive& convolution = define("convolution(x, weight, bias; stride, padding, dilation, groups)",
+                                  convolution_forward, Primitive::FOLLOWS_FIRST);
+  Primitive& transposed =
+      define("conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)",
+             conv_transpose_forward, Primitive::FOLLOWS_FIRST);
+  convolution.turned = transposed.turned = [](PyObject* const* args) {
+    bool tensors = is_tensor(args[0]) && is_tensor(args[1]);
+    return uint16_t(tensors && puts_channels_last(as_tensor(args[0]), as_tensor(args[1])) ? 3 : 0);
+  };
   define("conv_input_gradient(grad, weight; input_size, stride, padding, dilation, groups)",
          input_gradient_forward);
   define("conv_weight_gradient(x, grad; weight_size, stride, padding, dilation, groups)",

@@ -207,6 +207,8 @@ bool checks_scalars(std::string_view name) {
 }
 // And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.
 constexpr uint16_t CONTIGUOUS_RESULT = 512;
+constexpr uint16_t LIES_AS_SECOND =
+    8192;  // of operands that lie otherwise: torch puts the second first there
 
 Param param_of(const Scalar& s) {
   bool whole = s.kind != Scalar::floating && s.kind != Scalar::complex_;
@@ -466,7 +468,12 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
     result = new_tensor(shape, result_dtype, device);  // angles of complex numbers in torch's order
   } else {
     int64_t strides[MAX_DIMS];
-    result_strides(operands, entry.n_inputs, shape, strides);
+    if (op.options & LIES_AS_SECOND) {
+      const Operand turned[] = {operands[1], operands[0]};
+      result_strides(turned, 2, shape, strides);
+    } else {
+      result_strides(operands, entry.n_inputs, shape, strides);
+    }
     result = new_strided(shape, {strides, size_t(shape.ndim)}, result_dtype, device);
   }
   if (meta) return own ? Py_NewRef(out->object()) : result.release_object();
@@ -559,6 +566,7 @@ ModuleInit init([](PyObject* module) {
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
            uint16_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
                     (name == "scalar_pow" ? CONTIGUOUS_RESULT : 0) |
+                    (name == "threshold_backward" || name == "leaky_relu_backward" ? LIES_AS_SECOND : 0) |
                     (checks_scalars(name) ? CHECKS_SCALARS : 0)),
            &entry);
   }

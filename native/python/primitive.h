@@ -48,8 +48,8 @@ struct Primitive {
   // SEES_TO_DEVICES: takes 0-dim tensors as numbers, copies between devices, or looks at indices itself.
   // FOLLOWS_FIRST: is on meta if its first input is (both: Note [two devices], devices.cpp).
   // KEEPS_WEIGHT: of its last input torch saves a view, which keeps its memory whatever the input is given.
-  // 8, 16, 128 and 512 are NAMED_VARIANTS (graph/custom.h), CHECKS_SCALARS, TAKES_DTYPE (rare_ops.h) and
-  // CONTIGUOUS_RESULT (both others: elementwise_ops.cpp).
+  // 8, 16, 128, 512 and 8192 are NAMED_VARIANTS (graph/custom.h), CHECKS_SCALARS, TAKES_DTYPE (rare_ops.h),
+  // CONTIGUOUS_RESULT and LIES_AS_SECOND (the others: elementwise_ops.cpp).
   enum Option : uint16_t {
     VIEW = 1,
     IN_PLACE = 2,
@@ -76,8 +76,9 @@ struct Primitive {
   // Bit per input that torch computes with a copy of, or null: what is kept of it is a copy too, so that it
   // may be written.
   uint16_t (*copied)(PyObject* const* args);
-  // Bit per input whose gradient torch computes as the transpose of a contiguous matrix, or null. Arguments
-  // may be of any kind and size.
+  // Bit per input whose gradient torch computes as the transpose of a contiguous matrix, or with channels
+  // last (which is asked of primitives whose rules name it and that have no function here). Arguments may be
+  // of any kind and size.
   uint16_t (*turned)(PyObject* const* args);
   std::vector<Rule> rules;  // per input
   Rule joint;

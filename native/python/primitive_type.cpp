@@ -9,6 +9,7 @@
 #include "forwards.h"
 #include "primitive.h"
 #include "rare_ops.h"
+#include "window.h"
 
 namespace rl {
 
@@ -116,6 +117,10 @@ void check_unused(const Primitive& op) {
   if (op.recorded) failf(PyExc_RuntimeError, "%s was recorded with other rules", op.name.c_str());
 }
 
+uint16_t channels_last_first(PyObject* const* args) {
+  return is_tensor(args[0]) && is_channels_last(as_tensor(args[0]));
+}
+
 // set_rule(input index, -1 for a joint rule or -2 for the one that is seen, function, [(kind, index), ...],
 // takes_undefined, form)
 PyObject* set_rule(PyObject* self, PyObject* args) {
@@ -144,6 +149,7 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
       if (kind == RuleParam::arg) rule.want_args |= uint16_t(1 << index);
       if (kind == RuleParam::shape) rule.want_shapes |= uint16_t(1 << index);
       if (kind == RuleParam::out) rule.want_outs |= uint16_t(1 << index);
+      if (kind == RuleParam::turned && !op.turned) op.turned = channels_last_first;
     }
     if (rule.params.size() > 24) fail(PyExc_ValueError, "too many parameters in a rule");
     rule.takes_undefined = takes_undefined;

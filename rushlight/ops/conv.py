@@ -17,7 +17,7 @@ from ._again import while_hooked
 from ._public import Tensor, function, legacy_name, type_name
 from ._rules import derivative
 from ._tangents import LINEAR, MULTILINEAR
-from .shape import contiguous_format
+from .layout import contiguous_format, laid_out
 
 ops = _C.ops
 
@@ -34,15 +34,16 @@ def _sum_bias(g):
 
 # The output of a transposed convolution that is padded by a stride or more has room for further windows of
 # the convolution that is its derivative. They belong to no input.
-def _transposed_input(g, x_shape, weight, stride, padding, dilation, groups):
-    result = ops.convolution(g, _conj(weight), None, stride, padding, dilation, groups)
+def _transposed_input(g, x_shape, weight, stride, padding, dilation, groups, x_turned):
+    result = ops.convolution(laid_out(g, x_turned), _conj(weight), None, stride, padding, dilation, groups)
     for d, size in enumerate(x_shape):
         if result.shape[d] != size:
             result = result.narrow(d, 0, size)
     return result
 
 
-def _transposed_weight(g, x, weight_shape, stride, padding, dilation, groups):
+def _transposed_weight(g, x, weight_shape, stride, padding, dilation, groups, weight_turned):
+    g = laid_out(g, weight_turned)
     dims = x.ndim - 2
     steps = zip(
         g.shape[2:],
@@ -61,11 +62,13 @@ def _transposed_weight(g, x, weight_shape, stride, padding, dilation, groups):
 
 derivative(
     "convolution",
-    x=lambda g, x_shape, weight, stride, padding, dilation, groups: ops.conv_input_gradient(
-        g, _conj(weight), x_shape, stride, padding, dilation, groups
+    x=lambda g, x_shape, weight, stride, padding, dilation, groups, x_turned: ops.conv_input_gradient(
+        laid_out(g, x_turned), _conj(weight), x_shape, stride, padding, dilation, groups
     ),
-    weight=lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
-        _conj(x), g, weight_shape, stride, padding, dilation, groups
+    weight=lambda g, x, weight_shape, stride, padding, dilation, groups, weight_turned: (
+        ops.conv_weight_gradient(
+            _conj(x), laid_out(g, weight_turned), weight_shape, stride, padding, dilation, groups
+        )
     ),
     bias=_sum_bias,
     shows="x weight",

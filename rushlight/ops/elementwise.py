@@ -23,6 +23,11 @@ def _masked(g, keep):
     return ops.where(keep, g, 0)
 
 
+def _emptied(g, drop):
+    """g, zero where `drop`; it lies as g does, where _masked lies as its condition."""
+    return ops.masked_fill(g, drop, 0)
+
+
 def _shared(g, a, b, a_loses):
     """The part of g that belongs to a in max(a, b) or min(a, b): half of it where they are equal."""
     return ops.where(ops.eq(a, b), g / 2, ops.where(a_loses, 0, g))
@@ -186,10 +191,10 @@ derivative("round_decimals", x=lambda g: _zeros(g), node="RoundBackward1")
 derivative("trunc", x=lambda g: _zeros(g))
 derivative("frac", x=lambda g: g)
 derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: _zeros(g))
-derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
+derivative("nan_to_num", x=lambda g, x: _emptied(g, ops.logical_not(ops.isfinite(x))))
 derivative(
     "copysign",
-    a=lambda g, a, out: _masked(g * _sign(a) * ops.sign(out), a != 0),
+    a=lambda g, a, out: _emptied(g * _sign(a) * ops.sign(out), a == 0),
     b=lambda g: _zeros(g),
     shows="out",
 )
@@ -212,13 +217,13 @@ derivative(
 )
 derivative(
     "fmax",
-    a=lambda g, a, b: _masked(g, ops.logical_or(ops.ge(a, b), ops.isnan(b))),
-    b=lambda g, a, b: _masked(g, ops.logical_not(ops.logical_or(ops.ge(a, b), ops.isnan(b)))),
+    a=lambda g, a, b: _emptied(g, ops.logical_not(ops.logical_or(ops.ge(a, b), ops.isnan(b)))),
+    b=lambda g, a, b: _emptied(g, ops.logical_or(ops.ge(a, b), ops.isnan(b))),
 )
 derivative(
     "fmin",
-    a=lambda g, a, b: _masked(g, ops.logical_or(ops.le(a, b), ops.isnan(b))),
-    b=lambda g, a, b: _masked(g, ops.logical_not(ops.logical_or(ops.le(a, b), ops.isnan(b)))),
+    a=lambda g, a, b: _emptied(g, ops.logical_not(ops.logical_or(ops.le(a, b), ops.isnan(b)))),
+    b=lambda g, a, b: _emptied(g, ops.logical_or(ops.le(a, b), ops.isnan(b))),
 )
 derivative(
     "clamp",
@@ -442,8 +447,8 @@ def _pow_exponent(g, base, exponent, out):
     )
     zero = ops.eq(base, 0)
     dead = ops.logical_and(zero, positive) if isinstance(positive, Tensor) else zero if positive else None
-    slope = g * _conj(out * ops.log(base.to(out.dtype) if out.is_complex() else base))
-    return slope if dead is None else ops.where(dead, 0, slope)
+    slope = _conj(out * ops.log(base.to(out.dtype) if out.is_complex() else base))
+    return g * (slope if dead is None else ops.where(dead, 0, slope))
 
 
 def _xlogy_rule(g, x, y, log, pole):
@@ -455,7 +460,9 @@ def _xlogy_rule(g, x, y, log, pole):
         if isinstance(x, Tensor)
         else (y <= pole if x == 0 else None)
     )
-    return g * log(y) if zero is None else ops.where(zero, 0, g * log(y))
+    if not isinstance(zero, Tensor):
+        return g * log(y) if zero is None else ops.where(zero, 0, g * log(y))
+    return _emptied(g * log(y), zero)
 
 
 def _logit_rule(g, x):

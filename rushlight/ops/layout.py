@@ -119,3 +119,10 @@ def strides_in(sizes, chosen):
         steps[d] = step
         step *= max(sizes[d], 1) if chosen is contiguous_format else sizes[d]
     return tuple(steps)
+
+
+def laid_out(g, last):
+    """g as torch lays it out before it computes a gradient: with channels last or in order."""
+    if not last:
+        return g.contiguous()
+    return g.contiguous(memory_format=channels_last if g.ndim == 4 else channels_last_3d)

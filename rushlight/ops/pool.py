@@ -15,6 +15,7 @@ from rushlight._type_names import type_name as class_name
 from ._public import Tensor, function, whole
 from ._rules import derivative, unmoved
 from ._tangents import LINEAR
+from .layout import laid_out
 from .matmul import finish
 
 ops = _C.ops
@@ -28,19 +29,22 @@ _NODES = {
 }
 
 
-def linear_map(name, node, keeps=False):
+def linear_map(name, node, keeps=False, lies=None):
     """The derivative of a primitive NAME(x; size, spec, adjoint) that is its own adjoint's adjoint.
 
-    keeps says that torch's backward is given x, though the gradient does not depend on it.
+    keeps says that torch's backward is given x, though the gradient does not depend on it; lies how its
+    result lies in memory: as the gradient that it is given, "as x" or "in order".
     """
     primitive = getattr(ops, name)
     LINEAR.add(name)
 
-    def adjoint_of(g, x_shape, size, spec, adjoint):
+    def adjoint_of(g, x_shape, size, spec, adjoint, x_turned):
+        if lies:
+            g = laid_out(g, lies == "as x" and x_turned)
         return primitive(g, x_shape[-len(size) :], spec, not adjoint)
 
-    def keeping(g, x, size, spec, adjoint):
-        gradient = adjoint_of(g, x.shape, size, spec, adjoint)
+    def keeping(g, x, size, spec, adjoint, x_turned):
+        gradient = adjoint_of(g, x.shape, size, spec, adjoint, x_turned)
         return gradient if adjoint else unmoved(gradient, x, node)
 
     derivative(name, node=node, x=keeping if keeps else adjoint_of)
@@ -98,8 +102,9 @@ def _max_pool_rules(dims):
 
 for _dims in (1, 2, 3):
     _max_pool_rules(_dims)
-    linear_map(f"avg_pool{_dims}d", _NODES["avg_pool"][_dims - 1], keeps=True)
-    linear_map(f"adaptive_avg_pool{_dims}d", _NODES["adaptive_avg_pool"][_dims - 1], keeps=True)
+    linear_map(f"avg_pool{_dims}d", _NODES["avg_pool"][_dims - 1], keeps=True, lies="as x")
+    _node = _NODES["adaptive_avg_pool"][_dims - 1]
+    linear_map(f"adaptive_avg_pool{_dims}d", _node, keeps=True, lies="as x")
     _node = _NODES["adaptive_max_pool"][_dims - 1]
     derivative(f"adaptive_max_pool{_dims}d", node=_node, x=_from_indices(_dims, _node))
 for _dims in (2, 3):

@@ -29,12 +29,13 @@ for _name, _node in {
     "circular_pad2d": "torch::autograd::CopySlices",
     "circular_pad3d": "torch::autograd::CopySlices",
 }.items():
-    linear_map(_name, _node)
+    linear_map(_name, _node, lies="in order" if _name == "upsample_bicubic2d" else None)
 for _dims in (1, 2, 3):
-    linear_map(f"upsample_nearest{_dims}d", f"UpsampleNearest{_dims}DBackward0")
-    linear_map(f"upsample_nearest_exact{_dims}d", f"UpsampleNearestExact{_dims}DBackward0")
-    linear_map(f"reflection_pad{_dims}d", f"ReflectionPad{_dims}DBackward0", keeps=True)
-    linear_map(f"replication_pad{_dims}d", f"ReplicationPad{_dims}DBackward0", keeps=True)
+    _lies = "in order" if _dims == 3 else None
+    linear_map(f"upsample_nearest{_dims}d", f"UpsampleNearest{_dims}DBackward0", lies=_lies)
+    linear_map(f"upsample_nearest_exact{_dims}d", f"UpsampleNearestExact{_dims}DBackward0", lies=_lies)
+    linear_map(f"reflection_pad{_dims}d", f"ReflectionPad{_dims}DBackward0", keeps=True, lies="as x")
+    linear_map(f"replication_pad{_dims}d", f"ReplicationPad{_dims}DBackward0", keeps=True, lies="as x")
 derivative(
     "constant_pad_nd",
     node="ConstantPadNdBackward0",

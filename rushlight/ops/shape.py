@@ -124,7 +124,8 @@ def _strided_backward(g, x_shape, size, stride, offset, layout):
     first = min(offset, 0)
     last = max(offset + _reach(size, stride), _reach(x_shape, layout))
     memory = (last - first + 1,)
-    shares = ops.place(g.detach().new_ones(x_shape), memory, (1,), x_shape, layout, -first)
+    counted = _C.detach(g).real if g.is_complex() else _C.detach(g)
+    shares = ops.place(counted.new_ones(x_shape), memory, (1,), x_shape, layout, -first)
     places = ops.place(g, memory, (1,), size, stride, offset - first) / shares.clamp(min=1)
     return ops.as_strided(places, x_shape, layout, -first, (1,), 0)
 

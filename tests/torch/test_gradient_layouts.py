@@ -70,3 +70,69 @@ def test_gradients_of_products(name, dtype):
         assert told[0][0] == told[1][0], hows
         for mine, theirs in zip(told[0][1], told[1][1], strict=True):
             torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs))
+
+
+FORMATS = ("contiguous_format", "channels_last")
+IMAGES = {
+    "conv2d": lambda F, x, w: F.conv2d(x, w),
+    "strided": lambda F, x, w: F.conv2d(x, w, stride=2, padding=1),
+    "grouped": lambda F, x, w: F.conv2d(x, w[:, :2], groups=2),
+    "depthwise": lambda F, x, w: F.conv2d(x, w[:, :1], groups=4),
+    "pointwise": lambda F, x, w: F.conv2d(x, w[:, :, :1, :1]),
+    "transposed": lambda F, x, w: F.conv_transpose2d(x, w),
+    "avg_pool2d": lambda F, x, w: F.avg_pool2d(x, 2) * w.sum(),
+    "adaptive": lambda F, x, w: F.adaptive_avg_pool2d(x, 3) * w.sum(),
+    "reflect": lambda F, x, w: F.pad(x, (1, 1, 1, 1), mode="reflect") * w.sum(),
+    "replicate": lambda F, x, w: F.pad(x, (1, 1, 1, 1), mode="replicate") * w.sum(),
+    "nearest": lambda F, x, w: F.interpolate(x, scale_factor=2) * w.sum(),
+    "bicubic": lambda F, x, w: F.interpolate(x, scale_factor=2, mode="bicubic") * w.sum(),
+    "relu": lambda F, x, w: F.relu(x) * w.sum(),
+    "leaky_relu": lambda F, x, w: F.leaky_relu(x) * w.sum(),
+    "threshold": lambda F, x, w: F.threshold(x, 0.1, 2.0) * w.sum(),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_gradients_of_images(name):
+    for formats in itertools.product(FORMATS, repeat=3):
+        told = []
+        for lib in (rushlight, torch):
+            lib.manual_seed(0)
+            x, w = lib.randn(2, 4, 6, 6), lib.randn(4, 4, 3, 3)
+            x, w = (
+                each.contiguous(memory_format=getattr(lib, format)).requires_grad_()
+                for each, format in zip((x, w), formats, strict=False)
+            )
+            result = IMAGES[name](lib.nn.functional, x, w)
+            given = lib.randn(result.shape).contiguous(memory_format=getattr(lib, formats[2]))
+            found = lib.autograd.grad(result, (x, w), given)
+            told.append(([each.stride() for each in found], [each.tolist() for each in found]))
+        assert told[0][0] == told[1][0], formats
+        for mine, theirs in zip(told[0][1], told[1][1], strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-4, atol=1e-4)
+
+
+BINARY = {
+    "fmin": lambda lib, a, b: lib.fmin(a, b),
+    "fmax": lambda lib, a, b: lib.fmax(a, b),
+    "copysign": lambda lib, a, b: lib.copysign(a, b),
+    "xlogy": lambda lib, a, b: lib.xlogy(a, b),
+    "pow": lambda lib, a, b: lib.pow(a, b),
+    "nan_to_num": lambda lib, a, b: lib.nan_to_num(a) * b,
+    "maximum": lambda lib, a, b: lib.maximum(a, b),
+    "atan2": lambda lib, a, b: lib.atan2(a, b),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_gradients_of_elements(name):
+    for hows in itertools.product(LAYOUTS, repeat=2):
+        told = []
+        for lib in (rushlight, torch):
+            a = lib.tensor([[0.5, 0.0, 2.0], [1.0, -2.0, 0.0]])
+            b = lib.tensor([[0.5, 0.0, -1.0], [2.0, 3.0, 0.5]])
+            operands = [laid(lib, x, how).requires_grad_() for x, how in zip((a, b), hows, strict=True)]
+            told.append(strides(lib, BINARY[name], operands, 1))
+        assert told[0][0] == told[1][0], hows
+        for mine, theirs in zip(told[0][1], told[1][1], strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), equal_nan=True)

@@ -486,6 +486,12 @@ def cases(torch):
         (first,) = torch.autograd.grad(made.sum(), plain, create_graph=True)
         return told, torch.autograd.grad(first.pow(2).sum(), plain)[0].shape
 
+    @case("elements that share a place share a complex gradient")
+    def _():
+        x = torch.tensor([[1 + 2j, 3 - 1j]], requires_grad=True)
+        part = x.expand(3, 2).as_strided((2,), (1,))
+        return torch.autograd.grad((part * part).sum(), x)[0].tolist()
+
     return found
 
 
