@@ -241,14 +241,6 @@ def _softmax(name: str) -> Callable:
     return lambda x, dim: (f"{name}.default", (x, dim, False), {})
 
 
-def _known(x: Tensor, size: Any) -> list[int]:
-    """A size of which one may be -1, in full."""
-    if rule_of() is not None:
-        return list(size)
-    rest = math.prod(s for s in size if s != -1)
-    return [x.numel() // rest if s == -1 and rest else s for s in size]
-
-
 def _slice(x, dim, start, end, step):
     args = (x, dim, start, end, step)
     return "slice.Tensor", args[:-1] if step == 1 else args, {}
@@ -394,7 +386,7 @@ SHOWN: dict[str, Callable] = {
     "log_softmax_backward": lambda g, result, dim: (
         "_log_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
     "view": lambda x, size: (
-        "_unsafe_view.default" if unsafe.now else "view.default", (x, _known(x, size)), {}),
+        "_unsafe_view.default" if unsafe.now else "view.default", (x, list(size)), {}),
     "contiguous_copy": lambda x: ("clone.default", (x,), {"memory_format": rushlight.contiguous_format}),
     "clone_strided": lambda x, stride: ("clone.default", (x,), {"memory_format": _arrangement(x.dim())}),
     "polygamma": lambda x, s: ("polygamma.default", (s, x), {}),

@@ -118,6 +118,7 @@ def test_numbers_and_sizes_are_shown_as_torch_shows_them():
         with Log():
             (x**3).sum().backward()
             (x[0].sum() + x[:, 1:3].sum()).backward()
+            (x.view(-1), x.view(2, -1), x.reshape(-1, 2), x.flatten(), x.ravel(), x.unflatten(1, (2, -1)))
         return lines
 
     assert seen(rushlight) == seen(torch_itself)
