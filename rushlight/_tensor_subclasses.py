@@ -33,6 +33,8 @@ def _make_subclass(
     device_for_backend_keys=None,
 ):
     """The data of a tensor as an instance of a subclass: a leaf that knows nothing of the tensor."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {class_name(cls)})")
     if not isinstance(data, Tensor):
         told = f"must be Tensor, not {class_name(data)}"
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) {told}")
@@ -42,6 +44,8 @@ def _make_subclass(
     finally:
         _C.set_dispatch_mode(before[0])
         _C.set_dispatch_disabled(before[1])
+    if require_grad and not (plain.is_floating_point() or plain.is_complex()):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     made = _C.as_subclass(plain, cls)
     _ask_about(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return _C.requires_grad_(made, True) if require_grad else made

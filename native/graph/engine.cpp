@@ -293,6 +293,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
   // What arrives plus what there is, as in torch; with a dense one in front there is a kernel.
   if (is_any_sparse(slot) && !(create_graph && is_any_sparse(grad.get()))) std::swap(args[0], args[1]);
   Tensor* sum = as_tensor(call(plus, args));
+  if (!create_graph) counter_of(sum)->version = 0;  // however many steps it took
   Py_SETREF(slot, sum);
 }
 
@@ -709,6 +710,8 @@ TensorRef own_gradient(Tensor* grad, Tensor* leaf, bool record) {
                               : new_strided(leaf->sizes(), leaf->strides(), grad->dtype, grad->device());
   if (!record && same_sizes(own.get(), grad)) {
     copy_into(own.get(), grad);
+    // torch counts this write too, where it makes a copy: not of what is a number of its own to it.
+    if (!(grad->flags & Tensor::SPREAD)) counter_of(own.get())->version = 1;
     return own;
   }
   PyObject* args[] = {own->object(), grad->object()};

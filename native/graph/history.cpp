@@ -179,6 +179,7 @@ void refuse_stale_view(Tensor* t, const std::string& step) {
     if (!t->grad_fn && !t->extra->base->requires_grad()) return;
     fail_view(t, t->extra->origin, true, step);
   }
+  if (t->flags & Tensor::SAVED) return;  // itself, and no view: one of unsafe_split's
   // An alias that was saved of a view knows its history only.
   for (const Node* node = t->grad_fn; node && node->kind == Node::operation; node = node->edges[0].node) {
     if (!(node->op->options & Primitive::VIEW)) return;

@@ -4,6 +4,7 @@
 #include "../python/lazy_views.h"
 #include "../python/primitive.h"
 #include "../python/rare_ops.h"
+#include "../python/types.h"
 #include "custom.h"
 #include "dispatching.h"
 #include "errors.h"
@@ -36,11 +37,7 @@ std::string type_text(const Tensor* t) {
   if (is_sparse(t)) return std::string("torch.sparse.") + dtype_class_name(t->dtype) + "Tensor";
   if (is_compressed(t)) return std::string("SparseCsrtorch.") + dtype_class_name(t->dtype) + "Tensor";
   if (t->is_meta()) return std::string("Meta") + dtype_class_name(t->dtype) + "Type";
-  if (t->dtype == DType::c64) return "CPUComplexFloatType";
-  if (t->dtype == DType::c128) return "CPUComplexDoubleType";
-  if (t->dtype == DType::b1) return "CPUBoolType";
-  if (t->dtype == DType::bf16) return "CPUBFloat16Type";
-  return std::string("torch.") + dtype_class_name(t->dtype) + "Tensor";
+  return type_text(t->dtype);
 }
 
 namespace {
@@ -109,6 +106,7 @@ void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int oper
     bool itself = out < 0 && t->flags & Tensor::SAVED;
     if (itself) refresh_view(t);
     Edge from = out >= 0 ? Edge{node, uint32_t(out)} : Edge{t->grad_fn, t->output_nr};
+    if (out < 0) from.nr = 0;  // torch notes the place among the outputs only of its own outputs
     which = history_text(t, from, out < 0 && !itself);
   } else if (out < 0 && behind(node, operand).node) {
     which = ", which is output 0 of AsStrided,";

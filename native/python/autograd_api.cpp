@@ -258,7 +258,7 @@ PyObject* py_forget_base(PyObject*, PyObject* o) {
       set_held(t->extra->base, nullptr);
       t->extra->origin = ViewOrigin::ordinary;
       t->extra->differentiable_view = false;
-      count_apart(t);
+      if (!(t->flags & Tensor::INFERENCE)) count_apart(t);
       if (t->is_lazy()) set_lazy(t, t->flags & Tensor::LAZY);  // it needs one
     }
     return Py_NewRef(o);

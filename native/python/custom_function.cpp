@@ -158,14 +158,25 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
   return result;
 }
 
+// A mark that was set as an attribute of ctx may be anything.
+void check_mark(PyObject* mark, const char* name) {
+  if (!mark || PyTuple_Check(mark)) return;
+  failf(PyExc_RuntimeError, "autograd internal error: %s attribute is expected to be a tuple but is %s", name,
+        Py_TYPE(mark)->tp_name);
+}
+
 template <class Visit>
 void for_each(PyObject* tuple_or_null, Visit visit) {
-  for (Py_ssize_t i = 0; tuple_or_null && i < PyTuple_GET_SIZE(tuple_or_null); i++)
+  for (Py_ssize_t i = 0; tuple_or_null && PyTuple_Check(tuple_or_null) && i < PyTuple_GET_SIZE(tuple_or_null);
+       i++)
     visit(i, PyTuple_GET_ITEM(tuple_or_null, i));
 }
 
 // Looks at what forward saved and marked when it is over, in torch's order, and counts the writes.
 void check_marks(const Call& call, PyObject* to_save) {
+  check_mark(call.node->non_differentiable, "non_differentiable");
+  check_mark(call.node->dirty, "dirty_tensors");
+  if (call.executable) check_mark(to_save, "to_save");
   for_each(call.executable ? to_save : nullptr, [](Py_ssize_t i, PyObject* o) {
     if (is_tensor(o) || o == Py_None) return;
     failf(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
@@ -513,11 +524,7 @@ PyObject* get_object(PyObject* self, void*) {
   return Py_NewRef(value ? value : Py_None);
 }
 template <PyObject* FunctionNode::*field>
-int set_object(PyObject* self, PyObject* value, void* name) {
-  if (value && value != Py_None && !PyTuple_Check(value)) {
-    PyErr_Format(PyExc_TypeError, "%s must be a tuple", static_cast<const char*>(name));
-    return -1;
-  }
+int set_object(PyObject* self, PyObject* value, void*) {
   Py_XSETREF(self_function(self)->*field, value && value != Py_None ? Py_NewRef(value) : nullptr);
   return 0;
 }

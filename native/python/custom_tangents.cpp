@@ -154,7 +154,7 @@ void give_tangents(const Push& call, PyObject* tangents, PyObject* results) {
 }  // namespace
 
 bool contains(PyObject* tuple, PyObject* o) {
-  if (!tuple) return false;
+  if (!tuple || !PyTuple_Check(tuple)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
     if (PyTuple_GET_ITEM(tuple, i) == o) return true;
   }

@@ -11,6 +11,7 @@ from rushlight._sparse.build import coalesced, dense, look_up, places, sparse_at
 from rushlight._sparse.shape import broadcast
 from rushlight._sparse.table import assign, in_place, kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make, with_values
+from rushlight._versions import uncounted
 from rushlight.ops._public import _same_storage, wrap_dim
 from rushlight.ops.scaling import _ldexp
 
@@ -65,7 +66,8 @@ def _onto(a: Tensor, b: SparseTensor, alpha: Any) -> Tensor:
         )
     dtype = rushlight.result_type(a, b)
     whole = a.to(dtype, copy=True, memory_format=rushlight.contiguous_format)
-    _scatter(whole, b, alpha)
+    with uncounted(whole):  # it is being made
+        _scatter(whole, b, alpha)
     return whole
 
 

@@ -330,6 +330,8 @@ def without_derivative(
     if not _C.is_grad_enabled() or not any(isinstance(i, _C.Tensor) and i.requires_grad for i in inputs):
         return result
     kind, message = _Lacks, f"derivative for {space}{name} is not implemented"
+    if node is None and space:  # torch leads to what requires grad alone
+        inputs = tuple(i for i in inputs if isinstance(i, _C.Tensor) and i.requires_grad)
     if node is not None:
         kind, message = _named_refusal(node), f"the derivative for '{name}' is not implemented."
     _Lacks._result.value = result

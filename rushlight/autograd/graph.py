@@ -502,7 +502,8 @@ class _AllowMutationOnSavedContext:
         return handle
 
     def unpack(self, handle: _Handle) -> Tensor:
-        if not _mutation_contexts or _mutation_contexts[-1] is not self:
+        kept = handle in self.cloned or handle in self.original  # unless somebody cleared them
+        if not kept or not _mutation_contexts or _mutation_contexts[-1] is not self:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the "
                 "graph was originally recorded."

@@ -81,6 +81,7 @@ def _has_zeros(x):
 
 
 def _prod_gradient(g, x, out):
+    x = x.to(out.dtype)  # what was multiplied
     if not _has_zeros(x):
         return g * _conj(out / x)
     if not x.is_meta and not _C.is_grad_enabled() and bool(ops.eq(x, 0).sum() > 1):
@@ -91,7 +92,7 @@ def _prod_gradient(g, x, out):
 def _prod_dim_gradient(g, x, out, dim, keepdim):
     if not x.dim():
         return g
-    dim = dim % x.dim()
+    x, dim = x.to(out.dtype), dim % x.dim()
     g = g if keepdim else ops.unsqueeze(g, dim)
     if not _has_zeros(x):
         return g * _conj((out if keepdim else ops.unsqueeze(out, dim)) / x)

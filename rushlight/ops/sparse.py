@@ -148,9 +148,10 @@ derivative("sparse_addmm", node="SparseAddmmBackward0",
 derivative("sparse_sparse_matmul", node="SparseSparseMatmulBackward0",
            a=lambda g, a, b: _projected(ops.sparse_sparse_matmul(g, b.conj().t()), a, False),
            b=lambda g, a, b: _projected(ops.sparse_sparse_matmul(a.conj().t(), g), b, False))  # fmt: skip
-derivative("sparse_softmax", node="SparseSoftmaxBackward0", final="_sparse_softmax_backward_data",
+derivative("sparse_softmax", node="SparseSoftmaxBackward0", final="aten::_sparse_softmax_backward_data",
            x=lambda g, out, dim: ops.sparse_softmax_backward(g, out, dim))  # fmt: skip
-derivative("sparse_log_softmax", node="SparseLogSoftmaxBackward0", final="_sparse_log_softmax_backward_data",
+derivative("sparse_log_softmax", node="SparseLogSoftmaxBackward0",
+           final="aten::_sparse_log_softmax_backward_data",
            x=lambda g, out, dim: ops.sparse_log_softmax_backward(g, out, dim))  # fmt: skip
 
 

@@ -153,6 +153,62 @@ def cases(torch):
         y.set_(torch.ones(3))
         return err(z.sum().backward), err(y.sum().backward)
 
+    @case("gradients that are sparse, and how often they were written")
+    def _():
+        def sparse(*places):
+            return torch.sparse_coo_tensor(torch.tensor([places]), torch.ones(len(places)), (3,))
+
+        class Give(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, g):
+                ctx.g = g
+                return x.sum()
+
+            @staticmethod
+            def backward(ctx, g):
+                return ctx.g, None
+
+        told = [(torch.ones(3) + sparse(0, 2))._version]
+        for first in (torch.ones(3), sparse(0, 2), sparse(0, 0)):
+            for second in (torch.ones(3), sparse(1)):
+                x = R(3)
+                (Give.apply(x, first) + Give.apply(x, second)).backward()
+                told += [x.grad, x.grad._version]
+                x = R(3)
+                Give.apply(x, first).backward()
+                told.append(x.grad._version)
+                Give.apply(x, second).backward()
+                told += [x.grad, x.grad._version]
+        return told
+
+    @case("derivatives of the gradient of a sparse softmax")
+    def _():
+        told = []
+        for function in (torch.sparse.softmax, torch.sparse.log_softmax):
+            x = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.ones(2), (3,)).requires_grad_()
+            (g,) = torch.autograd.grad(function(x, 0).to_dense().pow(2).sum(), x, create_graph=True)
+            told.append(err(torch.autograd.grad, g.to_dense().sum(), x))
+        return told
+
+    @case("what leads on from a node without a derivative")
+    def _():
+        a, b = R(2), torch.ones(2)
+        found = torch.heaviside(a, b), torch.heaviside(b, a), torch.nextafter(a, b), torch.detach_copy(a)
+        return [(nm(t), t.grad_fn and behind(t)) for t in found]
+
+    @case("pieces of what was made in inference mode")
+    def _():
+        with torch.inference_mode():
+            x = torch.arange(4.0)
+        piece = x.unsafe_split(2)[0]
+        return piece.is_inference(), err(lambda: piece._version), err(piece.mul_, 2)
+
+    @case("classes that are none, and whole numbers that require grad")
+    def _():
+        make = torch.Tensor._make_subclass
+        whole = torch.ones(2, dtype=torch.int64)
+        return err(make, 3, torch.ones(2)), err(make, torch.nn.Parameter, whole, True)
+
     return found
 
 

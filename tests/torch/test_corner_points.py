@@ -107,6 +107,32 @@ def cases(torch):
                     told.append((y, torch.autograd.grad(y, x, torch.tensor([2.0, 3.0]))))
         return told
 
+    @case("products in another dtype")
+    def _():
+        told = []
+        for dtype in (torch.float32, torch.float64, torch.float16):
+            for values in ([1 + 2j, 2.0, 4.0], [0j, 2.0, 4j], [0j, 0j, 1j]):
+                x = torch.tensor(values, requires_grad=True)
+                found = x.prod(dtype=dtype), x.prod(0, dtype=dtype), x.prod(0, True, dtype=dtype)
+                told += [torch.autograd.grad(product.sum(), x) for product in found]
+        return told
+
+    @case("types that a hook must not give")
+    def _():
+        told = []
+        for dtype in (
+            torch.bool,
+            torch.uint8,
+            torch.bfloat16,
+            torch.complex32,
+            torch.float8_e5m2,
+            torch.complex64,
+        ):
+            y = torch.ones(2, requires_grad=True) * 1
+            y.register_hook(lambda g, dtype=dtype: torch.ones(2).to(dtype))
+            told.append(err(y.sum().backward))
+        return told
+
     return found
 
 

@@ -468,6 +468,39 @@ def cases(torch):
         tensors = (torch.ones(1), torch.ones(2).double())
         return torch.autograd.functional._construct_standard_basis_for(tensors, (1, 2))
 
+    @case
+    def sums_are_counted():
+        """A gradient that others were added to counts those writes."""
+        W = torch.ones(3)
+        told = []
+        for f in (
+            lambda x: x + x,
+            lambda x: x * x,
+            lambda x: x.sin() + x.cos() + x * W,
+            lambda x: x[0] + x[1] + x[2],
+            lambda x: x / x,
+            lambda x: x.sum() + x.sum(),
+            lambda x: torch.where(x > 0, x, x * 2),
+            lambda x: torch.addcmul(x, x, x),
+        ):
+            x = R(3)
+            (g,) = torch.autograd.grad(f(x).sum(), x)
+            f(x).sum().backward()
+            told.append((g._version, x.grad._version))
+            f(x).sum().backward()
+            told.append(x.grad._version)
+        return told
+
+    @case
+    def cleared_while_writes_are_allowed():
+        x = R(4)
+        with torch.autograd.graph.allow_mutation_on_saved_tensors() as kept:
+            y = x * 1
+            z = y * y
+            y.mul_(3)
+            kept.clear()
+            return E(z.sum().backward)
+
     return found
 
 

@@ -576,6 +576,65 @@ def cases(torch):
             [err(rest.apply, *args) for args in ((), (x,), (x, 1, 2))],
         )
 
+    @case("marks that are no tuples are told of when forward is over")
+    def _():
+        told = []
+        for name in ("to_save", "non_differentiable", "dirty_tensors", "needs_input_grad"):
+            for value in (1, "a", [L(2)]):
+
+                def forward(ctx, x, name=name, value=value):
+                    setattr(ctx, name, value)
+                    told.append(getattr(ctx, name) is value)
+                    return x * 2
+
+                end = err(function_of(torch, forward, lambda ctx, g: g * 2).apply, L(2))
+                told.append(end.partition(" but is")[0] if isinstance(end, str) else end)
+        y = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g: g * 2).apply(L(2))
+        y.grad_fn.to_save = y.grad_fn.dirty_tensors = y.grad_fn.non_differentiable = 1
+        return told, err(y.sum().backward)
+
+    @case("marks that jvp makes no tuples")
+    def _():
+        def forward(ctx, x):
+            return x * 2
+
+        def jvp(ctx, t):
+            ctx.dirty_tensors = ctx.non_differentiable = ctx.to_save = 1
+            return t * 2
+
+        F = function_of(torch, forward, lambda ctx, g: g * 2, jvp=jvp)
+        with torch.autograd.forward_ad.dual_level():
+            y = F.apply(torch.autograd.forward_ad.make_dual(L(2), torch.ones(2)))
+            return y.detach(), err(y.sum().backward)
+
+    @case("which output it was that was written")
+    def _():
+        def written(ctx, x):
+            ctx.mark_dirty(x)
+            x.mul_(2)
+            return x * 1, x, x
+
+        def twice(h, write):
+            y = h * h
+            write(h)
+            return err(y.sum().backward)
+
+        W = function_of(torch, written, lambda ctx, a, b, c: b + c)
+        both = function_of(torch, lambda ctx, x: (x * 1, x * 2), lambda ctx, a, b: a + b)
+
+        def unrecorded(t):
+            with torch.no_grad():
+                t.mul_(2)
+
+        return [
+            twice(L(2) * 1, W.apply),
+            twice(W.apply(L(2) * 1)[2], lambda t: t.mul_(2)),
+            twice(both.apply(L(2))[1], unrecorded),
+            twice((L(4) * 1).unsafe_split(2)[1], unrecorded),
+            twice((L(4) * 1).split(2)[1], unrecorded),
+            twice(torch.linalg.qr(L(2, 2) + torch.eye(2))[1], unrecorded),
+        ]
+
     return found
 
 
