@@ -531,7 +531,9 @@ def __getattr__(name: str) -> Any:
         module = import_module(f"rushlight.autograd.{name}")
         if name != "variable":
             return module
-        globals()[name] = _variable  # the name of a function too, which hides the module as in torch
+        # The name of a function too, which hides the module as in torch, and has the class as it has.
+        globals()[name] = _variable
+        vars(_variable)["Variable"] = module.Variable
         return _variable
     if name in _OF_THE_PROFILER:
         from importlib import import_module
