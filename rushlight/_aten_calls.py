@@ -75,7 +75,7 @@ mean mean.default x * dtype=None
 mean_dim mean.dim x dim[] keepdim=False * dtype=None
 native_layer_norm native_layer_norm.default x normalized_shape[] weight bias eps
 nan_to_num nan_to_num.default x s=None t=None u=None
-normal normal.default x mean=0 std=1 * generator=None
+normal normal.default x mean=0.0 std=1.0 * generator=None
 permute permute.default x dims[]
 pow_scalar pow.Tensor_Scalar x s
 scalar_pow pow.Scalar s x
@@ -105,11 +105,11 @@ tril tril.default x diagonal=0
 triu triu.default x diagonal=0
 unbind unbind.int x dim=0
 unfold unfold.default x dim size step
-uniform uniform.default x from=0 to=1 * generator=None
+uniform uniform.default x from=0.0 to=1.0 * generator=None
 bernoulli_number bernoulli.float x p=0.5 * generator=None
 bernoulli_tensor bernoulli.Tensor x p * generator=None
 bernoulli bernoulli.default p * generator=None
-exponential exponential.default x lambd=1 * generator=None
+exponential exponential.default x lambd=1.0 * generator=None
 unsqueeze unsqueeze.default x dim
 vector_norm linalg_vector_norm.default x ord=2 dim[]=None keepdim=False * dtype=None
 split_with_sizes split_with_sizes.default x sizes[] dim=0
@@ -172,6 +172,8 @@ class Spec:
             if listed:
                 value = [value] if isinstance(value, (int, Tensor)) else value
                 value = None if value is None else list(value)
+            if type(value) is int and type(default) is float:
+                value = float(value)
             if keyword:
                 if not _same(value, default):
                     kwargs[name] = value
@@ -202,7 +204,8 @@ class Spec:
 def _same(value: Any, default: Any) -> bool:
     if default is _NONE or isinstance(value, Tensor):
         return False
-    return type(value) is not bool and value == default if not isinstance(default, bool) else value is default
+    # 0.0 is not the default 0: torch shows it.
+    return type(value) is type(default) and value == default
 
 
 SPECS = {line.split()[0]: Spec(line) for line in _SPECS.strip().splitlines()}

@@ -93,7 +93,10 @@ def pad(input, pad, mode="constant", value=None):
     if mode == "constant":
         if value is not None and value < 0 and input.dtype == _C.uint8:
             raise RuntimeError("value cannot be converted to type uint8_t without overflow")
-        return ops.constant_pad_nd(input, pad, 0 if value is None else value)
+        value = 0 if value is None else value
+        if value.__class__ is int and input.dtype.is_floating_point:
+            value = float(value)  # as who looks on sees it in torch
+        return ops.constant_pad_nd(input, pad, value)
     if mode not in _PADS:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:

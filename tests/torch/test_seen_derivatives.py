@@ -118,6 +118,16 @@ def test_numbers_and_sizes_are_shown_as_torch_shows_them():
         with Log():
             (x**3).sum().backward()
             (x[0].sum() + x[:, 1:3].sum()).backward()
+            (lib.nn.functional.pad(x, (1, 1)), lib.nn.functional.pad(x, (1, 1), value=2))
+            y = x.detach()
+            (
+                y.normal_(),
+                y.normal_(0, 1),
+                y.uniform_(-1, 1),
+                y.exponential_(2),
+                lib.addcmul(y, y, y, value=1.0),
+            )
+            (y.add(y, alpha=1.0), lib.addmm(y, y, y.t() @ y, beta=1.0), lib.nn.functional.softplus(y, 1.0))
             (x.view(-1), x.view(2, -1), x.reshape(-1, 2), x.flatten(), x.ravel(), x.unflatten(1, (2, -1)))
         return lines
 
