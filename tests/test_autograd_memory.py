@@ -322,3 +322,30 @@ def test_a_leaf_given_other_memory_is_followed():
     (g,) = torch.autograd.grad(y, x, create_graph=True)
     assert g.tolist() == [12.0, 12.0]
     assert torch.autograd.grad(g.sum(), x)[0].tolist() == [12.0, 12.0]
+
+
+@pytest.mark.parametrize("operation", ["exp", "tanh", "sigmoid", "relu", "sqrt"])
+@pytest.mark.parametrize("when", ["never", "inside", "after", "of the tangent"])
+def test_results_kept_by_their_tangents_are_freed_with_the_level(operation, when):
+    """The derivative of a result's tangent keeps the result, which has the tangent."""
+    fwAD = torch.autograd.forward_ad
+
+    def run():
+        x, w = torch.rand(3, requires_grad=True), torch.rand(3, requires_grad=True)
+        with fwAD.dual_level():
+            y = getattr(fwAD.make_dual(x, torch.ones(3)) * w, operation)()
+            tangent = fwAD.unpack_dual(y).tangent
+            if when == "inside":
+                y.sum().backward()
+        if when == "after":
+            y.sum().backward()
+        if when == "of the tangent":
+            tangent.sum().backward()
+        return weakref.ref(w), weakref.ref(y), weakref.ref(tangent)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert [each() for each in run()] == [None] * 3
+    finally:
+        gc.enable()

@@ -2,10 +2,13 @@
 // (carrying(), in every thread), every primitive that sees one asks Python for the tangents of its outputs
 // (rushlight/ops/_tangents.py knows the formulas) and hangs them on.
 //
-// Tangents carry the number of the level they belong to: closing the level makes all of them stale at once,
-// without a list of them. Memory is laid out as the primal's, so that the tangent of a view is the same view
-// of the tangent. Start with give_tangents.
+// Tangents carry the number of the level they belong to, so that those of a level that is closed do not
+// count. They are let go of then, too: the tangent of a result is computed from it, and a graph that keeps
+// the result would lead back to itself. Memory is laid out as the primal's, so that the tangent of a view is
+// the same view of the tangent. Start with give_tangents.
 #include "forward_mode.h"
+
+#include <unordered_set>
 
 #include "../graph/modes.h"
 #include "collector.h"
@@ -25,8 +28,15 @@ struct WithoutForward : Switched<&Modes::forward> {
   WithoutForward() : Switched(false) {}
 };
 
+std::unordered_set<Extra*> duals;  // those with a tangent in the open level
+
 void set_tangent(Tensor* t, TensorRef tangent) {
   Extra* extra = extra_of(t);
+  if (tangent) {
+    extra->dual = true;
+    duals.insert(extra);
+    if (tangent->grad_fn) expect_loop(t->object());  // while the level is open
+  }
   Tensor* old = std::exchange(extra->tangent, tangent.release());
   extra->tangent_level = dual_level;
   if (old) Py_DECREF(old->object());
@@ -149,9 +159,9 @@ void share_tangent(Tensor* from, Tensor* to, bool copy) {
     tangent = call_on(clone_op, tangent.get());
   }
   set_tangent(to, tangent);
-  // The tangent of a result is computed from it, so it may lead back to the node that saved it.
-  if (tangent->grad_fn) expect_loop(to->object());
 }
+
+void forget_dual(Extra* extra) { duals.erase(extra); }
 
 void drop_tangent(Tensor* t) {
   if (tangent_of(t)) set_tangent(t, {});
@@ -254,6 +264,13 @@ PyObject* py_enter_level(PyObject*, PyObject*) {
 }
 PyObject* py_exit_level(PyObject*, PyObject*) {
   dual_level = 0;
+  std::vector<Ref<Tensor>> ended;  // all are taken out before the first is freed, and others with it
+  ended.reserve(duals.size());
+  for (Extra* extra : duals) {
+    extra->dual = false;
+    if (extra->tangent) ended.emplace_back(std::exchange(extra->tangent, nullptr));
+  }
+  duals.clear();
   Py_RETURN_NONE;
 }
 PyObject* py_set_forward(PyObject*, PyObject* on) {

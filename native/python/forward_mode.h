@@ -14,6 +14,7 @@ TensorRef tangent_of(Tensor* t);
 // be written in place, with its tangent.
 void share_tangent(Tensor* from, Tensor* to, bool copy = false);
 void drop_tangent(Tensor* t);  // in the open level
+void forget_dual(Extra* extra);  // which is about to be freed
 // After op(args) gave `result`: sets the tangents of the outputs if an input has one.
 void give_tangents(Primitive& op, PyObject* const* args, PyObject* result);
 // Before an in-place call: what the tangent of args[0] becomes (None: it has none and gets none).

@@ -19,6 +19,7 @@
 #include "../tensor/unlocked.h"
 #include "collector.h"
 #include "explain.h"
+#include "forward_mode.h"
 #include "functions.h"
 #include "primitive.h"
 
@@ -42,6 +43,8 @@ void clear_extra(Tensor* t) {
   Extra* extra = std::exchange(t->extra, nullptr);
   if (!extra) return;
   forget_accumulator(extra);
+  if (extra->dual) [[unlikely]]
+    forget_dual(extra);
   let_go(reinterpret_cast<PyObject*>(extra->tangent));  // Note [freeing chains], tensor/chains.h
   if (extra->base) extra->base->held_by -= conversion_holds(extra);
   for (Tensor* held : {extra->base, extra->grad}) {

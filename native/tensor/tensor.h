@@ -35,6 +35,7 @@ struct Extra {
   bool differentiable_view;  // false for detach(): shares memory, not history
   uint8_t grad_dtype;        // of a leaf's gradient: 0 its own, ANY_DTYPE, or 1 + a dtype
   bool turned;               // by transpose_() and its kin since its steps were kept
+  bool dual;                 // its tangent ends with the open level (python/forward_mode.cpp)
   Tensor* tangent;           // owned; forward mode's other half (python/forward_mode.cpp)
   uint64_t tangent_level;    // the dual level it belongs to
   Storage* counter;          // owned; counts its writes instead of its storage, Note [own counters]

@@ -12,7 +12,6 @@ How a tangent passes an operation is in ops/_tangents.py; where it hangs, in nat
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, NamedTuple
 
 from rushlight import _C
@@ -34,7 +33,6 @@ __all__ = [
 
 _C.set_tangent_formulas(_formulas)
 _current_level = -1
-_duals: dict[int, weakref.ref] = {}  # made in the open level: their tangents end with it
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -66,11 +64,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level that was not the last one that was created. This is not "
             "supported."
         )
-    for reference in list(_duals.values()):
-        dual = reference()
-        if dual is not None:
-            _C.set_tangent(dual, None)
-    _duals.clear()
     _C.exit_dual_level()
     _current_level -= 1
 
@@ -147,8 +140,6 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     dual = _aliased(tensor)
     if not _C.is_inference_mode_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
-        key = id(dual)
-        _duals[key] = weakref.ref(dual, lambda _: _duals.pop(key, None))
     return dual
 
 
