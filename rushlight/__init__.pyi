@@ -71,6 +71,7 @@ from rushlight.amp import GradScaler as GradScaler
 from rushlight._archive_names import PyTorchFileReader as PyTorchFileReader
 from rushlight._archive_names import PyTorchFileWriter as PyTorchFileWriter
 from rushlight.jit import ScriptModule as ScriptModule
+from rushlight._script_object import ScriptObject as ScriptObject
 from rushlight._untyped_storage import StorageBase as StorageBase
 from rushlight._schema import Tag as Tag
 from rushlight.storage import TypedStorage as TypedStorage
