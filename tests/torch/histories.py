@@ -161,7 +161,7 @@ def run(torch, lines):
     names = {"torch": torch, "copy": copy, "log": log, "f": f, **functions(torch)}
     names |= {"F": torch.nn.functional, "fw": torch.autograd.forward_ad}
     names["checkpoint"] = torch.utils.checkpoint.checkpoint
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     names["x"] = torch.tensor([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)
     names["w"] = torch.tensor([[1.0, 2.0], [-0.5, 3.0]], requires_grad=True)
     names["c"] = torch.tensor([[0.1, 0.2], [0.3, 0.4]])

@@ -98,7 +98,7 @@ def run(library, seed, count, start, families):
         given = list(tensors_in(library, [args, list(kwargs.values())]))
         before = [described(library, t) for t in given]
         signal.alarm(20)  # ends the process
-        library.manual_seed(0)
+        library.default_generator.manual_seed(0)
         try:
             result = function(*args, **kwargs)
             end = ["taken", None if drawn else described(library, result)]
