@@ -202,7 +202,8 @@ uint32_t conversion_holds(const Extra* extra) {
 void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view) {
   Tensor* from = as_tensor(args[0]);
   PyObject* before = is_view(from) ? from->extra->steps : nullptr;
-  bool keeps = replays_views || op.options & Primitive::CONVERTS;
+  // What is behind a wrapper may have no strides of its own: its views are made as they were, as in torch.
+  bool keeps = replays_views || op.options & Primitive::CONVERTS || dispatches(from);
   if ((!keeps && !before) || !is_view(view)) return;
   if (op.number == as_strided().number) keeps = false;
   Py_ssize_t first = before ? PyTuple_GET_SIZE(before) : is_view(from);

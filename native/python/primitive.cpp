@@ -651,7 +651,8 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   if (op.options & Primitive::VIEW) {
     set_view_origin(args[0], result.get());
     Extra* extra = as_tensor(args[0])->extra;
-    bool keeps = op.options & Primitive::CONVERTS || replays_views || (extra && extra->steps);
+    bool keeps = op.options & Primitive::CONVERTS || replays_views || (extra && extra->steps) ||
+                 (!plain && dispatches(as_tensor(args[0])));
     if (keeps && is_tensor(result.get())) keep_steps(op, args, as_tensor(result.get()));
   }
   bool records = needs && recording() && !op.no_derivative && (plain || !to_integers(op, args));

@@ -205,7 +205,7 @@ PyObject* py_begin(PyObject*, PyObject* name) {
 PyObject* py_end(PyObject*, PyObject* index) {
   long number = PyLong_AsLong(index);
   if (number == -1 && PyErr_Occurred()) return nullptr;
-  if (measuring()) finish(int32_t(number));
+  if (profiler_running) finish(int32_t(number));  // also on another thread than the one that began it
   Py_RETURN_NONE;
 }
 PyObject* py_enabled(PyObject*, PyObject*) { return PyBool_FromLong(profiler_running); }

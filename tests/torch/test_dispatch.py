@@ -199,3 +199,31 @@ def test_operations_called_by_name_keep_the_class(lib):
         aten.sin(x),
     )
     assert [type(t).__name__ for t in made] == ["Sub"] * 7
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_views_of_wrappers_are_made_again_as_they_were(lib):
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner, requires_grad=False):
+            return lib.Tensor._make_wrapper_subclass(
+                cls, inner.shape, dtype=inner.dtype, requires_grad=requires_grad, strides=inner.stride()
+            )
+
+        def __init__(self, inner, requires_grad=False):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            plain = [one.inner if isinstance(one, cls) else one for one in args]
+            result = func(*plain, **(kwargs or {}))
+            return cls(result) if isinstance(result, lib.Tensor) else result
+
+    leaf = Wrapper(lib.ones(2, 3), requires_grad=True)
+    base = leaf.clone()
+    view = base.view(3, 2)[0]
+    view.mul_(2)
+    assert view.grad_fn.name() == "SelectBackward0"
+    assert view.grad_fn.next_functions[0][0].name() == "ViewBackward0"
+    base.sum().backward()
+    assert leaf.grad.inner.tolist() == [[2, 2, 1], [1, 1, 1]]

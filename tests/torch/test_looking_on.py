@@ -1,6 +1,8 @@
 """What somebody who looks on sees: FlopCounterMode counts and the profiler shows the steps of products,
 convolutions and attention that torch makes of them, and those of their gradients."""
 
+import threading
+
 import pytest
 import torch as torch_itself
 import torch.utils.flop_counter
@@ -231,3 +233,17 @@ def test_ranges_that_overlap_are_not_within_each_other(lib):
     assert seen == {
         "outer": None, "inner": None, "second": None, "late": None, "around": None, "within": "around",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch_itself], ids=["rushlight", "torch"])
+def test_ranges_may_end_on_another_thread(lib):
+    named = lib.autograd.profiler.record_function
+    with lib.autograd.profiler.profile() as measured:
+        begun = named("begun").__enter__()
+        thread = threading.Thread(target=begun.__exit__, args=(None, None, None))
+        thread.start()
+        thread.join()
+        with named("after"):
+            pass
+    seen = {event.name: event for event in measured.function_events}
+    assert seen["after"].cpu_parent is None and seen["begun"].cpu_parent is None
