@@ -189,8 +189,12 @@ def _solve_factor(g, A, out, upper, left, unitriangular, needs):
 derivative("solve_factor", _solve_factor)
 
 
-def _inverse_adjoint(A):
-    return _mh(ops.linalg_inv(A, None)[0])
+def _by_inverse_adjoint(scale, A):
+    """scale times the adjoint of the inverse of A; where it is recorded in torch's steps."""
+    if not _C.is_grad_enabled():
+        return scale.unsqueeze(-1).unsqueeze(-1) * _mh(ops.linalg_inv(A, None)[0])
+    scaled = FUNCTIONS["diag_embed"](scale.unsqueeze(-1).expand(A.shape[:-1]))
+    return ops.linalg_solve(_mh(A), scaled.mT, True, "linalg.solve", None)[0]
 
 
 def _det(g_result, A, result):
@@ -198,7 +202,7 @@ def _det(g_result, A, result):
         return g_result.unsqueeze(-1).unsqueeze(-1)
     regular = ops.ne(result, 0)
     if A.is_meta or bool(ops.all(regular, None, False)):
-        return (g_result * _conj(result)).unsqueeze(-1).unsqueeze(-1) * _inverse_adjoint(A)
+        return _by_inverse_adjoint(g_result * _conj(result), A)
     if A.ndim > 2 and bool(ops.any(regular, None, False)):  # the singular ones must not spoil the others
         gradient = A.new_zeros(A.shape)
         for part in (regular, ops.logical_not(regular)):
@@ -218,7 +222,7 @@ def _slogdet(g_sign, g_logabsdet, A, sign):
     scale = g_logabsdet
     if sign.dtype.is_complex:
         scale = FUNCTIONS["complex"](g_logabsdet, (g_sign * sign.conj()).imag)
-    return scale.unsqueeze(-1).unsqueeze(-1) * _inverse_adjoint(A)
+    return _by_inverse_adjoint(scale, A)
 
 
 derivative("linalg_det", A=_det, shows="LU pivots")

@@ -13,7 +13,7 @@ from rushlight.ops.reduce import _conj, _has_zeros, _pair
 
 ops = _C.ops
 
-derivative("cumsum", x=lambda g, dim, reverse: ops.cumsum(g, dim, None, not reverse))
+derivative("cumsum", x=lambda g, dim, reverse: _cumsum_gradient(g, dim, reverse))
 
 
 def _cumprod_gradient(g, x, out, dim, reverse):
@@ -37,6 +37,14 @@ def _cumprod_gradient(g, x, out, dim, reverse):
     before = ops.cumsum(products, dim, None, not reverse) / _conj(ops.where(zero, 1, x))
     at = ops.cumsum(ops.where(between, g * _conj(without), 0), dim, None, not reverse)
     return ops.where(ahead, before, ops.where(first, at, 0))
+
+
+def _cumsum_gradient(g, dim, reverse):
+    if not _C.is_grad_enabled() or reverse:
+        return ops.cumsum(g, dim, None, not reverse)
+    if not g.dim() or g.shape[dim] <= 1 or g.numel() <= 1:
+        return g
+    return ops.flip(ops.cumsum(ops.flip(g, (dim,)), dim, None, False), (dim,))  # torch's steps, as above
 
 
 def _cumprod_gradient_by_definition(g, x, dim, reverse):

@@ -63,7 +63,7 @@ derivative("permute", x=lambda g, dims: ops.permute(g, _inverse(dims)))
 derivative("transpose", x=lambda g, dim0, dim1: ops.transpose(g, dim0, dim1))
 derivative("t", x=lambda g: ops.t(g))
 derivative("unsqueeze", x=lambda g, dim: ops.squeeze_dim(g, dim))
-derivative("squeeze", x=lambda g, x_shape: reshape(g, x_shape))
+derivative("squeeze", x=lambda g, x_shape: _unsqueeze_all(g, x_shape))
 derivative("squeeze_dim", x=_unsqueeze_as, node="SqueezeBackward1")
 derivative("squeeze_dims", x=_unsqueeze_as, node="SqueezeBackward2")
 derivative("select", x=lambda g, x_shape, dim, index: ops.select_backward(g, x_shape, dim, index))
@@ -83,7 +83,11 @@ derivative(
         g, x_shape, size, stride, offset - start, layout
     ),
 )
-derivative("place", part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset))
+derivative(
+    "place",
+    node="AsStridedBackward0",
+    part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset),
+)
 derivative(
     "pick",
     x=lambda g, x_shape, layout, size, stride, offset: ops.place(g, x_shape, layout, size, stride, offset),
@@ -115,6 +119,15 @@ derivative("to_device", x=lambda g: g, node="ToCopyBackward0")
 derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1")
 derivative("copy", x=lambda g: _C.zeros_like(g), source=lambda g: g, node="torch::autograd::CopyBackwards")
 derivative("fill", x=lambda g: _C.zeros_like(g), value=lambda g: g.sum())
+
+
+def _unsqueeze_all(g, x_shape):
+    if not _C.is_grad_enabled():
+        return reshape(g, x_shape)
+    for d, size in enumerate(x_shape):  # in torch's steps, for who looks at the graph
+        if size == 1:
+            g = ops.unsqueeze(g, d)
+    return g
 
 
 def _strided_backward(g, x_shape, size, stride, offset, layout):

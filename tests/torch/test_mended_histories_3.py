@@ -492,6 +492,17 @@ def cases(torch):
         part = x.expand(3, 2).as_strided((2,), (1,))
         return torch.autograd.grad((part * part).sum(), x)[0].tolist()
 
+    @case("names in the graphs of gradients of scans, determinants and squeezed tensors")
+    def _():
+        x = R(2, 2) / 4
+        made = x.squeeze(), x[None].squeeze(), x.cumsum(0), x[:1].cumsum(0), torch.linalg.det(x)
+        made += torch.linalg.slogdet(x)[1], x.as_strided((2, 2), (1, 2))
+        grads = [torch.autograd.grad(each.exp().sum(), x, create_graph=True)[0] for each in made]
+        functions = torch.linalg.det, lambda z: torch.linalg.slogdet(z)[1], lambda z: z.cumsum(-1)
+        matrix = names.D(3, 3).detach().cos().requires_grad_()
+        checked = [names.gc_(function, matrix) for function in functions]
+        return [chain(g, 2) for g in grads[:6]], grads[6].grad_fn.name(), checked
+
     return found
 
 
