@@ -214,9 +214,9 @@ def test_nothing_has_no_dtype():
         _C.result_type()
 
 
-RULES = [  # kinds: 0 gradient, 1 all gradients, 2 argument, 3 shape, 4 output, 5 what is needed
+RULES = [  # kinds: 0 gradient, 1 all gradients, 2 argument, 3 shape, 4 output, 5 what is needed, 6 turned
     ("exp2", 0, [(0, 1)], 0), ("exp2", 0, [(2, 1)], 0), ("exp2", 0, [(3, 1)], 0), ("exp2", 0, [(4, 1)], 0),
-    ("exp2", 0, [(4, -1)], 0), ("exp2", 0, [(6, 0)], 0), ("exp2", 0, [(0, 0), (3, 0)], 3),
+    ("exp2", 0, [(4, -1)], 0), ("exp2", 0, [(6, 1)], 0), ("exp2", 0, [(7, 0)], 0), ("exp2", 0, [(0, 0), (3, 0)], 3),
     ("exp2", 1, [(0, 0)], 0), ("unbind", 0, [(0, 0)], 0), ("exp2", 0, [None], 0), ("exp2", 0, [(0,)], 0),
 ]  # fmt: skip
 
