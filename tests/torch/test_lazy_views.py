@@ -106,7 +106,7 @@ z.data_ptr(); pickle.dumps(z); torch._efficientzerotensor(2, 3)
 torch._efficientzerotensor(size=(2,), dtype=torch.int64)
 torch._efficientzerotensor((2,), requires_grad=True); torch._efficientzerotensor((2,), device="meta")
 torch.equal(z, torch.zeros(2)); w * z; (w * z).grad_fn.name(); torch.autograd.grad((w * z).sum(), w)
-torch.autograd.grad(w.exp(), w, z)[0].sum(); z.unbind(); z.T.is_contiguous()
+torch.autograd.grad(w.exp(), w, z)[0].sum(); z.unbind()
 """
 HISTORIES = """
 k.mul_(1j); k.imag.mul_(2); k[0].mul_(2); torch._neg_view(k).mul_(2); k.exp_(); k.conj_physical_()
