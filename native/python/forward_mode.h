@@ -13,7 +13,7 @@ TensorRef tangent_of(Tensor* t);
 // Forward over reverse: a saved value has the tangent of the tensor it stands for. `copy`: which is about to
 // be written in place, with its tangent.
 void share_tangent(Tensor* from, Tensor* to, bool copy = false);
-void drop_tangent(Tensor* t);  // in the open level
+void drop_tangent(Tensor* t);    // in the open level
 void forget_dual(Extra* extra);  // which is about to be freed
 // After op(args) gave `result`: sets the tangents of the outputs if an input has one.
 void give_tangents(Primitive& op, PyObject* const* args, PyObject* result);

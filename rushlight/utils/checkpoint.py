@@ -355,9 +355,11 @@ class _Frame:
         self.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
         anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
         carrying = _C.set_forward_mode(False)
-        with _disable_current_modes():
-            self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
-        _C.set_forward_mode(carrying)
+        try:
+            with _disable_current_modes():
+                self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
+        finally:  # a second run may end here, as soon as it has all it needs
+            _C.set_forward_mode(carrying)
 
     def pack(self, tensor):
         holder = _Holder()

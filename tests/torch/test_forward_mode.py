@@ -538,6 +538,17 @@ def cases(torch):
         return seen
 
     @case
+    def after_a_checkpoint_that_ended_early_within_another():
+        from functools import partial
+
+        checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
+        x = torch.ones(2, requires_grad=True)
+        y = checkpoint(lambda z: checkpoint(lambda q: q**3, z * 2), x)
+        torch.autograd.grad(y.sum(), x, create_graph=True)[0].sum().backward()
+        with fwAD.dual_level():
+            return fwAD.unpack_dual(fwAD.make_dual(torch.ones(2), torch.ones(2)) * 2).tangent
+
+    @case
     def levels_are_seen_by_all_threads():
         seen = []
 
