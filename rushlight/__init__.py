@@ -326,6 +326,11 @@ if _TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils
 
 
+def _found(name, value):
+    """What stays in the module, to be found at once the next time."""
+    return globals().setdefault(name, value)
+
+
 def __getattr__(name):  # without types: mypy meets it before it knows any
     if name in _LAZY:
         from importlib import import_module
@@ -334,12 +339,12 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
     if name in _LAZY_NAMES:
         from importlib import import_module
 
-        return getattr(import_module(f"rushlight.{_LAZY_NAMES[name]}"), name)
+        return _found(name, getattr(import_module(f"rushlight.{_LAZY_NAMES[name]}"), name))
     if name.startswith("_foreach_"):
         from rushlight._foreach import FUNCTIONS
 
         if name in FUNCTIONS:
-            return FUNCTIONS[name]
+            return _found(name, FUNCTIONS[name])
     if name == "__all__":
         return _public_names()
     if name == "torch":  # torch.torch is torch

@@ -21,7 +21,7 @@ def test_which_functions_are_lowered():
             assert (x @ x).dtype == FULL
         assert (x @ x).dtype == LOW
     assert (x @ x).dtype == FULL and torch.mm(x, x).dtype == FULL
-    # how many slots had stayed others than the native ones
+    # how many slots are others than the native ones
     assert torch._C.keep_native_operators(torch.Tensor) == 0
     assert torch._C.keep_native_operators(torch.nn.Parameter) == 0
 

@@ -1,22 +1,32 @@
 // Rewriting the arguments of chosen functions while somebody asks for it: what autocast is made of.
 //
-// `hook_calls(functions, rewrite)` replaces the vectorcall entry of these objects (Primitives and Functions)
-// by one that first calls `rewrite(function, [arguments])` for another list of arguments; `unhook_calls()`
-// puts the old entries back. So a program that never uses autocast pays nothing for it.
+// `choose_calls(functions, rewrite, product)` says once which Primitives and Functions these are;
+// `hook_calls(True)` replaces their vectorcall entries by one that first calls `rewrite(function,
+// [arguments])` for another list of arguments, and makes `a @ b` a call of `product`; `hook_calls(False)`
+// puts the old entries back. So a program that never uses autocast pays nothing for it, and who enters a
+// block in every step pays little.
+#include "call_hooks.h"
+
 #include <unordered_map>
 #include <vector>
 
 #include "primitive.h"
 
 namespace rl {
+
+PyObject* hooked_product = nullptr;
+
 namespace {
 
-struct Hooked {
+struct Chosen {
   PyObject* function;  // owned
   vectorcallfunc original;
 };
-std::unordered_map<PyObject*, Hooked> hooked;
-PyObject* rewrite = nullptr;  // owned
+std::vector<Chosen> chosen;
+std::unordered_map<PyObject*, size_t> places;  // in `chosen`
+PyObject* rewrite = nullptr;                   // owned, as is
+PyObject* product = nullptr;
+bool hooked = false;
 
 vectorcallfunc& entry_of(PyObject* function) {
   return *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(function) +
@@ -24,11 +34,8 @@ vectorcallfunc& entry_of(PyObject* function) {
 }
 
 PyObject* rewritten_call(PyObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  auto found = hooked.find(function);
-  if (found == hooked.end()) {  // unhooked by another thread after the entry was read
-    return entry_of(function)(function, args, nargsf, kwnames);
-  }
-  vectorcallfunc original = found->second.original;
+  vectorcallfunc original = chosen[places.find(function)->second].original;
+  if (!hooked) return original(function, args, nargsf, kwnames);  // the entry was read before
   // What is written to a given tensor is computed as asked for.
   Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t i = 0; i < named; i++) {
@@ -50,22 +57,12 @@ PyObject* rewritten_call(PyObject* function, PyObject* const* args, size_t nargs
   });
 }
 
-PyObject* py_unhook(PyObject*, PyObject*) {
+PyObject* py_choose(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    for (auto& [function, entry] : hooked) {
-      entry_of(function) = entry.original;
-      Py_DECREF(entry.function);
+    if (n != 3 || !PyTuple_Check(args[0])) {
+      fail(PyExc_TypeError, "choose_calls(functions, rewrite, product) expected");
     }
-    hooked.clear();
-    Py_CLEAR(rewrite);
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* py_hook(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  return guarded([&]() -> PyObject* {
-    if (n != 2 || !PyTuple_Check(args[0])) fail(PyExc_TypeError, "hook_calls(functions, rewrite) expected");
-    if (rewrite) fail(PyExc_RuntimeError, "calls are hooked already");
+    if (rewrite) fail(PyExc_RuntimeError, "calls are chosen already");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) {
       PyObject* function = PyTuple_GET_ITEM(args[0], i);
       // Calls of Python's own functions do not always go through their entry.
@@ -73,20 +70,36 @@ PyObject* py_hook(PyObject*, PyObject* const* args, Py_ssize_t n) {
         failf(PyExc_TypeError, "calls of %s cannot be hooked", Py_TYPE(function)->tp_name);
       }
     }
-    rewrite = Py_NewRef(args[1]);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) {
       PyObject* function = PyTuple_GET_ITEM(args[0], i);
-      if (hooked.count(function)) continue;
-      hooked[function] = {Py_NewRef(function), entry_of(function)};
-      entry_of(function) = rewritten_call;
+      if (places.emplace(function, chosen.size()).second) chosen.push_back({Py_NewRef(function), nullptr});
+    }
+    rewrite = Py_NewRef(args[1]);
+    product = Py_NewRef(args[2]);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* py_hook(PyObject*, PyObject* on) {
+  return guarded([&]() -> PyObject* {
+    if (!PyBool_Check(on)) fail(PyExc_TypeError, "hook_calls(on) expected");
+    if (hooked == (on == Py_True)) Py_RETURN_NONE;
+    hooked = on == Py_True;
+    hooked_product = hooked ? product : nullptr;
+    for (Chosen& one : chosen) {
+      vectorcallfunc& entry = entry_of(one.function);
+      if (hooked) one.original = entry;
+      entry = hooked ? rewritten_call : one.original;
     }
     Py_RETURN_NONE;
   });
 }
 
 PyMethodDef functions[] = {
-    {"hook_calls", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_hook)), METH_FASTCALL, nullptr},
-    {"unhook_calls", py_unhook, METH_NOARGS, nullptr},
+    {"choose_calls", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_choose)), METH_FASTCALL,
+     "choose_calls(functions, rewrite, product): whose arguments `rewrite` is asked for while calls are "
+     "hooked."},
+    {"hook_calls", py_hook, METH_O, "hook_calls(on): whether calls of what was chosen are rewritten."},
     {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });

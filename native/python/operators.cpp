@@ -10,6 +10,7 @@
 #include "../graph/reuse.h"
 #include "../kernels/elementwise.h"
 #include "batching.h"
+#include "call_hooks.h"
 #include "elementwise_ops.h"
 #include "explain.h"
 #include "forwards.h"
@@ -258,6 +259,10 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
     PyObject* other = nullptr;
     if (!ready("matmul", "__rmatmul__", a, b, &other)) return other;
     if (!is_tensor(a) || !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
+    if (hooked_product) {
+      PyObject* both[] = {a, b};
+      return PyObject_Vectorcall(hooked_product, both, 2, nullptr);
+    }
     if (profiling()) {
       PartTiming timing("aten::matmul");
       return matmul(as_tensor(a), as_tensor(b));

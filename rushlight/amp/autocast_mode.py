@@ -45,26 +45,31 @@ _PADS = {"rushlight.nn.functional": "pad"}
 _WIDEST = {"rushlight": "cat stack index_copy concat concatenate"}
 
 
-class _State(threading.local):
-    enabled = False
-    dtype = _C.bfloat16
-    cache_enabled = True
-    depth = 0
-    held = 0  # how many blocks of this thread hold the functions hooked
-    by_hand = False  # switched on by set_autocast_enabled, outside of any block
+class _State:
+    """Of one thread."""
 
     def __init__(self) -> None:
+        self.enabled = False
+        self.dtype = _C.bfloat16
+        self.cache_enabled = True
+        self.depth = 0
+        self.held = 0  # how many blocks of this thread hold the functions hooked
+        self.by_hand = False  # switched on by set_autocast_enabled, outside of any block
         # Whether it is on for devices that there are not, and in which dtype: remembered only.
         self.elsewhere: dict[str, list] = {}
         # Parameters in the lower precision, for the length of the outermost block.
         self.cache: dict[int, tuple[Any, Any]] = {}
 
 
-_state = _State()
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.state = _State()
+
+
+_this_thread = _PerThread()
 _lock = threading.Lock()
 _blocks = 0  # of all threads
 _kinds: dict[int, str] = {}  # id of a function -> which table it is in
-_native_matmul: dict[str, Any] = {}
 
 
 def _functions() -> dict[int, tuple[Any, str]]:
@@ -84,52 +89,38 @@ def _functions() -> dict[int, tuple[Any, str]]:
     return found
 
 
-def _install() -> None:
+def _choose() -> None:
     functions = _functions()
     _kinds.update({key: kind for key, (_, kind) in functions.items()})
-    _C.hook_calls(tuple(function for function, _ in functions.values()), _rewrite)
-    # The operator has its own way into the core.
-    for name in ("__matmul__", "__rmatmul__"):
-        _native_matmul[name] = vars(_C.Tensor).get(name)
-    _C.Tensor.__matmul__ = lambda self, other: (
-        rushlight.matmul(self, other) if isinstance(other, _C.Tensor) else NotImplemented
-    )
-    _C.Tensor.__rmatmul__ = lambda self, other: (
-        rushlight.matmul(other, self) if isinstance(other, _C.Tensor) else NotImplemented
-    )
-
-
-def _remove() -> None:
-    _C.unhook_calls()
-    _kinds.clear()
-    for name, native in _native_matmul.items():
-        if native is None:
-            delattr(_C.Tensor, name)
-        else:
-            setattr(_C.Tensor, name, native)
-    _keep_native_operators(_C.Tensor)
-
-
-def _keep_native_operators(cls: Any) -> None:
-    """Python gave the class and those derived from it slots that look methods up."""
-    _C.keep_native_operators(cls)
-    for derived in cls.__subclasses__():
-        _keep_native_operators(derived)
+    _C.choose_calls(tuple(function for function, _ in functions.values()), _rewrite, rushlight.matmul)
 
 
 def _rewrite(function: Any, arguments: list) -> list:
-    state = _state
-    if not state.enabled:
-        return arguments
-    kind = _kinds[id(function)]
-    if kind == "lower":
-        return [_lowered(value, state.dtype) for value in arguments]
-    if kind == "float32":
-        return [_lowered(value, _C.float32) for value in arguments]
-    if kind == "pad":
-        return [_lowered(value, _C.float32) for value in arguments] if _mirrors(arguments) else arguments
-    widest = _widest(arguments)
-    return arguments if widest is None else [_lowered(value, widest) for value in arguments]
+    state = _this_thread.state
+    return _REWRITTEN[_kinds[id(function)]](arguments, state) if state.enabled else arguments
+
+
+def _to_lower(arguments: list, state: _State) -> list:
+    dtype = state.dtype
+    return [_lowered(value, dtype, state) for value in arguments]
+
+
+def _to_float32(arguments: list, state: _State) -> list:
+    return [_lowered(value, _C.float32, state) for value in arguments]
+
+
+def _to_widest(arguments: list, state: _State) -> list:
+    widest = _widest(arguments, state.dtype)
+    return arguments if widest is None else [_lowered(value, widest, state) for value in arguments]
+
+
+def _pad_in_float32(arguments: list, state: _State) -> list:
+    return _to_float32(arguments, state) if _mirrors(arguments) else arguments
+
+
+_REWRITTEN = {
+    "lower": _to_lower, "float32": _to_float32, "widest": _to_widest, "pad": _pad_in_float32
+}  # fmt: skip
 
 
 def _mirrors(arguments: list) -> bool:
@@ -140,14 +131,15 @@ def _mirrors(arguments: list) -> bool:
     return "replicate" in words or ("reflect" in words and flat)
 
 
-def _castable(value: Any) -> bool:
-    return isinstance(value, _C.Tensor) and value.is_floating_point() and value.dtype != _C.float64
-
-
+# What is cast: every floating dtype but float64.
+_CAST = frozenset(
+    value for value in vars(_C).values()
+    if isinstance(value, _C.dtype) and value.is_floating_point and value is not _C.float64
+)  # fmt: skip
 _HALVES = (_C.float16, _C.bfloat16)
 
 
-def _widest(values: Any) -> Any:
+def _widest(values: Any, lower: _C.dtype) -> Any:
     """float32 if tensors of it and of the lower precision meet; None if there is nothing to do."""
     dtypes = set()
     for value in values:
@@ -155,43 +147,51 @@ def _widest(values: Any) -> Any:
             if isinstance(one, _C.Tensor):
                 dtypes.add(one.dtype)
                 # After one in float32 the others do not matter; before it torch knows one lower precision.
-                if one.dtype in _HALVES and one.dtype != _state.dtype and _C.float32 not in dtypes:
+                if (
+                    one.dtype in _HALVES
+                    and one.dtype != _this_thread.state.dtype
+                    and _C.float32 not in dtypes
+                ):
                     raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
     return _C.float32 if _C.float32 in dtypes and len(dtypes) > 1 and _C.float64 not in dtypes else None
 
 
-def _lowered(value: Any, dtype: _C.dtype) -> Any:
+def _lowered(value: Any, dtype: _C.dtype, state: _State) -> Any:
     if isinstance(value, _C.Tensor):
-        if not _castable(value) or value.dtype == dtype:
+        own = value.dtype
+        if own is dtype or own not in _CAST:
             return value
-        state = _state
-        keep = state.cache_enabled and dtype == state.dtype and value.requires_grad and value.is_leaf
-        if not keep or not _C.is_grad_enabled():
-            return value.to(dtype)
+        cast = _C.ops.to_dtype if type(value) is _C.Tensor else _C.Tensor.to  # past the arguments of `to`
+        if not value.requires_grad:
+            return cast(value, dtype)
+        keep = state.cache_enabled and dtype is state.dtype and value.is_leaf and _C.is_grad_enabled()
+        if not keep:
+            return cast(value, dtype)
         known = state.cache.get(id(value))
         if known is None:
-            known = state.cache[id(value)] = value, value.to(dtype)
+            known = state.cache[id(value)] = value, cast(value, dtype)
         return known[1]
     if isinstance(value, (list, tuple)) and any(isinstance(one, _C.Tensor) for one in value):
-        return type(value)(_lowered(one, dtype) for one in value)
+        return type(value)(_lowered(one, dtype, state) for one in value)
     return value
 
 
 def as_product(value: Any) -> Any:
     """The dtype that autocast gives a matrix product of which this is the value."""
-    return _lowered(value, _state.dtype) if _state.enabled else value
+    state = _this_thread.state
+    return _lowered(value, state.dtype, state) if state.enabled else value
 
 
 class _DisableAutocast:
     """Inside, autocast is off."""
 
     def __enter__(self) -> _DisableAutocast:
-        self._before = _state.enabled
-        _state.enabled = False
+        self._before = _this_thread.state.enabled
+        _this_thread.state.enabled = False
         return self
 
     def __exit__(self, *error: object) -> None:
-        _state.enabled = self._before
+        _this_thread.state.enabled = self._before
 
 
 def _cast(value: Any, device_type: str, dtype: _C.dtype) -> Any:
@@ -224,7 +224,9 @@ def _hold() -> None:
     global _blocks
     with _lock:
         if _blocks == 0:
-            _install()
+            if not _kinds:
+                _choose()
+            _C.hook_calls(True)
         _blocks += 1
 
 
@@ -233,15 +235,15 @@ def _release() -> None:
     with _lock:
         _blocks -= 1
         if _blocks == 0:
-            _remove()
+            _C.hook_calls(False)
 
 
 def _elsewhere(kind: str, refusal: str) -> list:
-    found = _state.elsewhere.get(kind)
+    found = _this_thread.state.elsewhere.get(kind)
     if found is None:
         if kind not in _DEFAULTS:
             raise RuntimeError(refusal)
-        found = _state.elsewhere[kind] = [False, _DEFAULTS[kind]]
+        found = _this_thread.state.elsewhere[kind] = [False, _DEFAULTS[kind]]
     return found
 
 
@@ -288,7 +290,7 @@ class autocast:
 
     def __enter__(self) -> autocast:
         keep(_switched, _put_back)
-        state = _state
+        state = _this_thread.state
         _hold_for(state.held + 1)
         self._before = state.enabled, state.dtype, state.cache_enabled
         if self._kind == "cpu":
@@ -302,7 +304,7 @@ class autocast:
 
     def __exit__(self, *error: object) -> None:
         keep(_switched, _put_back)
-        state = _state
+        state = _this_thread.state
         state.enabled, state.dtype, state.cache_enabled = self._before
         if self._kind != "cpu":
             state.elsewhere[self._kind] = self._there
@@ -326,7 +328,7 @@ class autocast:
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on in this thread."""
     kind = _C.as_device(device_type).type
-    return _state.enabled if kind == "cpu" else _elsewhere(kind, _UNKNOWN)[0]
+    return _this_thread.state.enabled if kind == "cpu" else _elsewhere(kind, _UNKNOWN)[0]
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
@@ -338,30 +340,39 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
     if kind != "cpu":
         _elsewhere(kind, _UNKNOWN)[0] = enabled
         return
-    _state.enabled = enabled
+    _this_thread.state.enabled = enabled
     _switch_by_hand(enabled)
 
 
 def _switch_by_hand(enabled: bool) -> None:
-    if enabled != _state.by_hand:
-        _state.by_hand = enabled
+    if enabled != _this_thread.state.by_hand:
+        _this_thread.state.by_hand = enabled
         _hold() if enabled else _release()
 
 
 def _hold_for(blocks: int) -> None:
-    change = _hold if blocks > _state.held else _release
-    for _ in range(abs(blocks - _state.held)):
-        change()
-    _state.held = blocks
+    """So many blocks of this thread hold the functions hooked; all of them count for one."""
+    state = _this_thread.state
+    if (blocks > 0) != (state.held > 0):
+        _hold() if blocks else _release()
+    state.held = blocks
 
 
 def _switched() -> tuple:
-    elsewhere = {kind: list(pair) for kind, pair in _state.elsewhere.items()}
-    return _state.enabled, _state.dtype, elsewhere, _state.by_hand, _state.held
+    elsewhere = {kind: list(pair) for kind, pair in _this_thread.state.elsewhere.items()}
+    return (
+        _this_thread.state.enabled,
+        _this_thread.state.dtype,
+        elsewhere,
+        _this_thread.state.by_hand,
+        _this_thread.state.held,
+    )
 
 
 def _put_back(switched: tuple) -> None:
-    _state.enabled, _state.dtype, _state.elsewhere, by_hand, held = switched
+    _this_thread.state.enabled, _this_thread.state.dtype, _this_thread.state.elsewhere, by_hand, held = (
+        switched
+    )
     _switch_by_hand(by_hand)
     _hold_for(held)
 
@@ -369,7 +380,7 @@ def _put_back(switched: tuple) -> None:
 def get_autocast_dtype(device_type: str) -> _C.dtype:
     """The dtype autocast uses on a kind of device."""
     kind = _C.as_device(device_type).type
-    return _state.dtype if kind == "cpu" else _elsewhere(kind, "unsupported scalarType")[1]
+    return _this_thread.state.dtype if kind == "cpu" else _elsewhere(kind, "unsupported scalarType")[1]
 
 
 def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
@@ -377,7 +388,7 @@ def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
     keep(_switched, _put_back)
     kind = _C.as_device(device_type).type
     if kind == "cpu":
-        _state.dtype = dtype
+        _this_thread.state.dtype = dtype
     else:
         _elsewhere(kind, "unsupported scalarType")[1] = dtype
 
@@ -396,7 +407,7 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 def set_autocast_cpu_dtype(dtype: _C.dtype) -> None:
     """Chooses the dtype autocast uses on the CPU."""
     _deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
-    _state.dtype = dtype
+    _this_thread.state.dtype = dtype
 
 
 def set_autocast_gpu_dtype(dtype: _C.dtype) -> None:
@@ -407,31 +418,31 @@ def set_autocast_gpu_dtype(dtype: _C.dtype) -> None:
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Whether autocast keeps parameters in the lower precision for the length of the block."""
-    _state.cache_enabled = enabled
+    _this_thread.state.cache_enabled = enabled
 
 
 def autocast_increment_nesting() -> int:
     """Counts a block that is entered; the cache lasts until the outermost is left."""
-    _state.depth += 1
-    return _state.depth
+    _this_thread.state.depth += 1
+    return _this_thread.state.depth
 
 
 def autocast_decrement_nesting() -> int:
     """Counts a block that is left. Whoever reaches 0 clears the cache."""
-    _state.depth -= 1
-    return _state.depth
+    _this_thread.state.depth -= 1
+    return _this_thread.state.depth
 
 
 def is_autocast_cpu_enabled() -> bool:
     """Whether autocast is on in this thread."""
     _deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
-    return _state.enabled
+    return _this_thread.state.enabled
 
 
 def get_autocast_cpu_dtype() -> _C.dtype:
     """The dtype autocast uses on the CPU."""
     _deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
-    return _state.dtype
+    return _this_thread.state.dtype
 
 
 def get_autocast_gpu_dtype() -> _C.dtype:
@@ -442,12 +453,12 @@ def get_autocast_gpu_dtype() -> _C.dtype:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether autocast keeps parameters in the lower precision for the length of the block."""
-    return _state.cache_enabled
+    return _this_thread.state.cache_enabled
 
 
 def clear_autocast_cache() -> None:
     """Forgets the parameters in the lower precision."""
-    _state.cache.clear()
+    _this_thread.state.cache.clear()
 
 
 def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
