@@ -86,11 +86,39 @@ class _NoParameterMode(_Mode):
     """A mode that can also decorate without parentheses: `@torch.no_grad`."""
 
     def __new__(cls, function=None):
-        mode = super().__new__(cls)
-        return mode if function is None else mode(function)
+        return super().__new__(cls) if function is None else cls()(function)
 
 
-class no_grad(_NoParameterMode):
+class _Recording(_NoParameterMode):
+    """What records, or does not: entered by many a training step, so what it does is kept short."""
+
+    recording: bool
+    prev: bool
+
+    def __enter__(self) -> None:
+        self.prev = _C.set_grad_enabled(self.recording)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_grad_enabled(self.prev)
+
+    def __call__(self, function: Any) -> Any:
+        derived = type(self) is not no_grad and type(self) is not enable_grad
+        if derived or not isinstance(function, FunctionType) or _makes_generators(function):
+            return super().__call__(function)
+        switch, recording = _C.set_grad_enabled, self.recording
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            before = switch(recording)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                switch(before)
+
+        return wrapper
+
+
+class no_grad(_Recording):
     """Nothing is recorded inside: results do not require grad.
 
     >>> x = rushlight.ones(1, requires_grad=True)
@@ -100,24 +128,16 @@ class no_grad(_NoParameterMode):
     False
     """
 
+    recording = False
+
     def __init__(self) -> None:  # takes nothing that is no function: no_grad(None)
         self.prev = False
 
-    def __enter__(self) -> None:
-        self.prev = _C.set_grad_enabled(False)
 
-    def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self.prev)
-
-
-class enable_grad(_NoParameterMode):
+class enable_grad(_Recording):
     """Records again inside a `no_grad` block."""
 
-    def __enter__(self) -> None:
-        self.prev = _C.set_grad_enabled(True)
-
-    def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self.prev)
+    recording = True
 
 
 class set_grad_enabled(_Mode):
