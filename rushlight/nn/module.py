@@ -43,6 +43,9 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+# What most assignments are: no parameter, module or buffer can be one of these.
+_NEVER_REGISTERED = frozenset((bool, int, float, str, tuple, list, dict))
+
 _global_backward_pre_hooks: dict = OrderedDict()
 _global_backward_hooks: dict = OrderedDict()
 _global_is_full_backward_hook = None
@@ -204,6 +207,10 @@ class Module(ModuleCall, ModuleState):
     def __setattr__(self, name, value):
         state = self.__dict__
         params = state.get("_parameters")
+        if value.__class__ in _NEVER_REGISTERED and params is not None:
+            if not (name in params or name in state["_modules"] or name in state["_buffers"]):
+                object.__setattr__(self, name, value)
+                return
         if isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")

@@ -50,8 +50,9 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     if not gradients:
         return
     factor = (largest / (total_norm + 1e-6)).clamp(max=1.0)
+    device = factor.device
     for grad in gradients:
-        grad.mul_(factor.to(grad.device))
+        grad.mul_(factor if grad.device == device else factor.to(grad.device))
 
 
 @rushlight.no_grad()
