@@ -207,11 +207,13 @@ class Module(ModuleCall, ModuleState):
     def __setattr__(self, name, value):
         state = self.__dict__
         params = state.get("_parameters")
-        if value.__class__ in _NEVER_REGISTERED and params is not None:
-            if not (name in params or name in state["_modules"] or name in state["_buffers"]):
-                object.__setattr__(self, name, value)
-                return
-        if isinstance(value, Parameter):
+        if (
+            value.__class__ in _NEVER_REGISTERED
+            and params is not None
+            and not (name in params or name in state["_modules"] or name in state["_buffers"])
+        ):
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
             self._forget(name, "_buffers", "_modules")
