@@ -99,6 +99,37 @@ def training_step(torch, make_optimizer):
     return work
 
 
+@case("autograd.grad with create_graph, then its norm's backward", target=10)
+def gradient_penalty(torch):
+    torch.manual_seed(0)
+    x = torch.randn(8, 8, requires_grad=True)
+
+    def work():
+        (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        g.norm().backward()
+
+    return work
+
+
+@case("jacobian of 16 by 16, vectorize=True")
+def jacobian(torch):
+    x = torch.linspace(0, 1, 16)
+    return lambda: torch.autograd.functional.jacobian(lambda x: x**2, x, vectorize=True)
+
+
+@case("two linear layers under autocast")
+def autocast(torch):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    x = torch.randn(5, 8)
+
+    def work():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            net(x)
+
+    return work
+
+
 @case("32x10 -> 32 -> 32 -> 1 training step, SGD", target=6)
 def sgd_step(torch):
     return training_step(torch, lambda parameters: torch.optim.SGD(parameters, lr=1e-3))

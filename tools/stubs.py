@@ -276,7 +276,9 @@ def package_stub(seen: dict[str, str]) -> str:
         "from rushlight._dtype_info import iinfo as iinfo",
         "from rushlight._size import Size as Size",
     ]
-    for name, value in sorted(vars(rushlight).items()):
+    # Names of other modules stay in this one once they have been asked for.
+    own = [pair for pair in sorted(vars(rushlight).items()) if pair[0] not in rushlight._LAZY_NAMES]
+    for name, value in own:
         module = getattr(value, "__module__", "") or ""
         if name.startswith("_") or not isinstance(value, type) or f"{name} as {name}" in " ".join(lines):
             continue
@@ -291,7 +293,7 @@ def package_stub(seen: dict[str, str]) -> str:
             lines.append(f"from rushlight.{module} import {name} as {name}")
     lines += ["\n_dtype = dtype", "__version__: str", *of_functional]
     done = {line.split(" as ")[-1] for line in lines} | {"Generator"}
-    for name, value in sorted(vars(rushlight).items()):
+    for name, value in own:
         if name.startswith("_") or name in done or name in submodules:
             continue
         if isinstance(value, rushlight.dtype):

@@ -44,6 +44,16 @@ Edge edge_of(PyObject* o, const char* function) {
   return {node, uint32_t(nr)};
 }
 
+// A tuple of the gradients, None where none arrived.
+PyObject* captured(const std::vector<Capture>& captures) {
+  Ref<PyObject> result = checked(PyTuple_New(Py_ssize_t(captures.size())));
+  for (size_t i = 0; i < captures.size(); i++) {
+    PyObject* grad = captures[i].result ? captures[i].result->object() : Py_None;
+    PyTuple_SET_ITEM(result.get(), i, Py_NewRef(grad));
+  }
+  return result.release();
+}
+
 // run_backward(tensors, gradients, keep_graph, create_graph, inputs or None, accumulate, allow_unused)
 // Instead of a tensor there may be a gradient edge, a tuple (node, output number, ...). Everything is checked
 // by then (rushlight/autograd/__init__.py words the errors). Returns the captured gradients.
@@ -89,13 +99,24 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
     LoggedRun logged(roots);
     run_backward(roots, capturing ? &captures : nullptr, keep, create, accumulate);
     if (!capturing) Py_RETURN_NONE;
-    Ref<PyObject> result = checked(PyTuple_New(Py_ssize_t(captures.size())));
-    for (size_t i = 0; i < captures.size(); i++) {
-      PyObject* grad = captures[i].result ? captures[i].result->object() : Py_None;
-      PyTuple_SET_ITEM(result.get(), i, Py_NewRef(grad));
-    }
-    return result.release();
+    return captured(captures);
   });
+}
+
+// Whether the gradient of such a tensor can be asked for with nothing else to check.
+bool is_plain_root(PyObject* o) {
+  if (!is_plain_tensor(o)) return false;
+  Tensor* t = as_tensor(o);
+  return is_floating(t->dtype) && !t->is_meta() && !asks_dispatch(t);
+}
+
+TensorRef one_like(Tensor* t) {
+  TensorRef one = empty_like(t, t->dtype);
+  Scalar number;
+  number.kind = Scalar::floating;
+  number.d = 1;
+  number.store(t->dtype, one->data());
+  return one;
 }
 
 // backward_loss(tensor, keep_graph): backward from a number, the gradient of itself being 1. False, and
@@ -103,23 +124,80 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "backward_loss(tensor, keep_graph) expected");
-    if (!is_plain_tensor(args[0])) Py_RETURN_FALSE;
-    Tensor* t = as_tensor(args[0]);
-    if (t->numel != 1 || !is_floating(t->dtype) || t->is_meta() || modes.inference || asks_dispatch(t) ||
-        profiling())
+    if (!is_plain_root(args[0]) || as_tensor(args[0])->numel != 1 || modes.inference || profiling())
       Py_RETURN_FALSE;
-    Edge edge = gradient_edge(t);
+    Edge edge = gradient_edge(as_tensor(args[0]));
     if (!edge.node) Py_RETURN_FALSE;
     Ref<Node> held(edge.node);
-    TensorRef one = empty_like(t, t->dtype);
-    Scalar number;
-    number.kind = Scalar::floating;
-    number.d = 1;
-    number.store(t->dtype, one->data());
+    TensorRef one = one_like(as_tensor(args[0]));
     std::vector<Root> roots{{edge, one.get()}};
     LoggedRun logged(roots);
     run_backward(roots, nullptr, args[1] == Py_True, false, true);
     Py_RETURN_TRUE;
+  });
+}
+
+// A tensor, or those of a tuple or list, where None may stand for one if `gaps`; false if there is anything
+// else.
+bool tensors_of(PyObject* o, std::vector<TensorRef>& found, bool gaps = false) {
+  if (is_plain_tensor(o)) {
+    found.push_back(Ref(as_tensor(Py_NewRef(o))));
+    return true;
+  }
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+    PyObject* each = PySequence_Fast_GET_ITEM(o, i);
+    bool gap = gaps && each == Py_None;
+    if (!gap && !is_plain_tensor(each)) return false;
+    found.push_back(gap ? TensorRef() : Ref(as_tensor(Py_NewRef(each))));
+  }
+  return true;
+}
+
+// plain_gradients(outputs, inputs, gradients or None, keep_graph, create_graph): a tuple, as `grad` returns
+// it, or None, and nothing is done, if this is no plain case: as with backward_loss.
+PyObject* py_plain_gradients(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 5) fail(PyExc_TypeError, "plain_gradients takes 5 arguments");
+    std::vector<TensorRef> outputs, inputs, gradients;
+    if (modes.function_mode || modes.inference || profiling() || !tensors_of(args[0], outputs) ||
+        !tensors_of(args[1], inputs) || outputs.empty() || inputs.empty())
+      Py_RETURN_NONE;
+    if (args[2] == Py_None) {
+      gradients.resize(outputs.size());
+    } else if (!tensors_of(args[2], gradients, true) || gradients.size() != outputs.size()) {
+      Py_RETURN_NONE;
+    }
+    for (size_t i = 0; i < outputs.size(); i++) {
+      Tensor *root = outputs[i].get(), *given = gradients[i].get();
+      if (!is_plain_root(root->object()) || (!given && root->numel != 1)) Py_RETURN_NONE;
+      // A leaf says itself which dtype its gradient has.
+      if (given && (!root->grad_fn || !is_plain_root(given->object()) || given->dtype != root->dtype ||
+                    !same_sizes(given, root)))
+        Py_RETURN_NONE;
+    }
+    for (TensorRef& input : inputs) {
+      if (!input->requires_grad() || asks_dispatch(input.get())) Py_RETURN_NONE;
+    }
+    std::vector<Ref<Node>> held;
+    std::vector<Root> roots;
+    std::vector<Capture> captures;
+    for (TensorRef& output : outputs) {
+      Edge edge = gradient_edge(output.get());
+      if (!edge.node) Py_RETURN_NONE;
+      held.emplace_back(edge.node);
+      TensorRef& gradient = gradients[roots.size()];
+      if (!gradient) gradient = one_like(output.get());
+      roots.push_back({edge, gradient.get()});
+    }
+    for (TensorRef& input : inputs) {
+      Edge edge = gradient_edge(input.get());
+      held.emplace_back(edge.node);
+      captures.push_back({edge, {}, input.get()});
+    }
+    LoggedRun logged(roots);
+    run_backward(roots, &captures, args[3] == Py_True, args[4] == Py_True, false);
+    return captured(captures);
   });
 }
 
@@ -589,6 +667,7 @@ PyObject* py_recorded(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
     {"backward_loss", FAST(py_backward_loss), nullptr},
+    {"plain_gradients", FAST(py_plain_gradients), nullptr},
     {"set_version", py_set_version, METH_VARARGS, nullptr},
     {"swap", py_swap, METH_VARARGS, nullptr},
     {"use_count", py_use_count, METH_O, nullptr},

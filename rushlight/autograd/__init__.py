@@ -358,6 +358,14 @@ def grad(
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
                          "but got: allow_unused=False.")  # fmt: skip
     allow_unused = materialize_grads if allow_unused is None else allow_unused
+    # Some tensors by some others, as most calls are: nothing else to check, which spares half of their time.
+    if create_graph.__class__ is bool and only_inputs and not is_grads_batched and not materialize_grads:
+        keep = create_graph if retain_graph is None else _flag(retain_graph)
+        result = _C.plain_gradients(outputs, inputs, grad_outputs, keep, create_graph)
+        if result is not None:
+            if not allow_unused:
+                _check_used(result, _as_tuple(outputs), _as_tuple(inputs))
+            return result
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if _C._has_torch_function((*outputs, *inputs)):
         from rushlight.overrides import handle_torch_function
@@ -433,16 +441,19 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
                 f"compatible with {list(_about(root)[0])}"
             )
     count = sizes[0] if sizes else 1
-    rows = []
-    for i in range(count):
-        row = tuple(g[i].clone() for g in given)
-        for g in row:
-            _C.mark_batched(g, True)
-        keep_row = keep or i < count - 1
-        with batching:
-            rows.append(grad(outputs, inputs, row, keep_row, create_graph, allow_unused=allow_unused))
-    if not rows:
+    if not count:
         return tuple(_C.zeros_like(x).expand((0, *x.shape)) for x in inputs)
+    _check_roots(outputs)
+    _check_inputs(inputs)
+    rows = []
+    with batching:
+        for i in range(count):
+            row = tuple(g[i].clone() for g in given)
+            for g in row:
+                _C.mark_batched(g, True)
+            rows.append(_C.run_backward(outputs, row, keep or i < count - 1, create_graph, inputs, False))
+            if not allow_unused:
+                _check_used(rows[-1], outputs, inputs)
     result = tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
     return _materialized(result, inputs, create_graph) if materialize_grads else result
 

@@ -7,7 +7,6 @@ vectorized Jacobian gives the same result as a loop.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -330,17 +329,11 @@ def _construct_standard_basis_for(tensors: tuple, tensor_numels: tuple) -> tuple
     return tuple(chunks)
 
 
-def _jacobian_rows(
-    output: Tensor, inputs: tuple, create_graph: bool, strict: bool, place: int, vectorize: bool
-) -> list:
-    """Per input: the derivative of every element of the output, of a complex one only if vectorized."""
+def _jacobian_rows(output: Tensor, inputs: tuple, create_graph: bool, strict: bool, place: int) -> list:
+    """Per input: the derivative of every element of the output."""
     rows: list[list] = [[] for _ in inputs]
-    one = (output.new_ones(()),) if vectorize else None
-    if one:
-        _C.mark_batched(one[0], True)
     for element in output.reshape(-1):
-        with batching if vectorize else contextlib.nullcontext():
-            grads = _autograd_grad((element,), inputs, one, create_graph, retain_graph=True)
+        grads = _autograd_grad((element,), inputs, None, create_graph, retain_graph=True)
         for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
             if grad is None:
                 if strict:
@@ -358,15 +351,23 @@ def _jacobian_rows(
     return rows
 
 
-def _cut(found: list, outputs: tuple, inputs: tuple) -> list[tuple]:
-    """Per output the Jacobians: pieces of one tensor per input, which a batch of all rows is in torch."""
+def _batched_jacobians(outputs: tuple, inputs: tuple, create_graph: bool) -> list[tuple]:
+    """Per output the Jacobians: pieces of one tensor per input, the gradients of a batch of all rows."""
     if not outputs:
         raise AssertionError("Expected at least one tensor")
+    counts = [output.numel() for output in outputs]
+    found = []
+    for output, count in zip(outputs, counts, strict=True):
+        units = rushlight.eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
+        grads = _autograd_grad((output,), inputs, (units,), create_graph, True, is_grads_batched=True)
+        found.append([
+            value.new_zeros(count, *value.shape) if grad is None else grad
+            for grad, value in zip(grads, inputs, strict=True)
+        ])  # fmt: skip
     pieces = []
-    for index, value in enumerate(inputs):
-        rows = [row for columns in found for row in columns[index]]
-        whole = rushlight.stack(rows) if rows else value.new_zeros(0, *value.shape)
-        cuts = whole.split([output.numel() for output in outputs])
+    for columns, value in zip(zip(*found, strict=True), inputs, strict=True):
+        whole = columns[0] if len(columns) == 1 else rushlight.cat(columns)
+        cuts = whole.split(counts)
         pieces.append([cut.view((*o.shape, *value.shape)) for cut, o in zip(cuts, outputs, strict=True)])
     return list(zip(*pieces, strict=True))
 
@@ -461,21 +462,19 @@ def jacobian(
                     "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
                     "supported together. Please either set `strict=False` or `vectorize=False`."
                 )
-            found = [
-                _jacobian_rows(output, inputs, create_graph, strict, place, vectorize)
-                for place, output in enumerate(outputs)
-            ]
-            rows = (
-                _cut(found, outputs, inputs)
-                if vectorize
-                else [
+            if vectorize:
+                rows = _batched_jacobians(outputs, inputs, create_graph)
+            else:
+                rows = [
                     tuple(
                         rushlight.stack(column).view((*output.shape, *value.shape))
                         for column, value in zip(columns, inputs, strict=True)
                     )
-                    for columns, output in zip(found, outputs, strict=True)
+                    for output, columns in (
+                        (output, _jacobian_rows(output, inputs, create_graph, strict, place))
+                        for place, output in enumerate(outputs)
+                    )
                 ]
-            )
             result = tuple(_grad_postprocess(row, create_graph) for row in rows)
     if strategy == "forward-mode" and several:  # torch gives lists here
         return [list(row) for row in result] if several_out else list(result[0])
