@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc as _gc
 import os as _os
+import sys as _sys
 
 try:
     from rushlight import _C
@@ -394,6 +395,20 @@ def _public_names():
     modules = {"torch", *_LAZY, *MODULES, *(n for n, v in globals().items() if isinstance(v, ModuleType))}
     return [name for name in __dir__() if not name.startswith("_") and name not in modules]
 
+
+class _UnderTorchsName:
+    """Who writes `sys.modules["torch"] = rushlight` gets the modules below as `torch.nn`, not once more."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("torch.") or _sys.modules.get("torch") is not _sys.modules[__name__]:
+            return None
+        from rushlight._alias import TorchFinder
+
+        return TorchFinder().find_spec(name, path, target)
+
+
+_sys.meta_path.insert(0, _UnderTorchsName)
 
 if "TORCH_LOGS" in _os.environ:
     __getattr__("_logging")._init_logs()

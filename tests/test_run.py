@@ -79,6 +79,34 @@ print(__name__, os.path.basename(globals().get("__file__", "none")), sys.argv, o
 """
 
 
+def test_another_name_alone_is_enough(directory, python):
+    (directory / "program.py").write_text("""\
+import sys
+import rushlight
+sys.modules["torch"] = rushlight
+import torch.nn as nn
+import torch.nn.functional as F
+import torch.autograd.gradcheck
+import torch.utils.checkpoint
+from torch.utils.checkpoint import checkpoint
+from torch.autograd import Function, gradcheck
+names = [name for name in sys.modules if name.startswith("torch.")]
+assert all(sys.modules[name] is sys.modules["rushlight" + name[5:]] for name in names)
+print(callable(gradcheck), nn.Module is rushlight.nn.Module, Function is rushlight.autograd.Function)
+try:
+    import torch.nonsense
+except ModuleNotFoundError as error:
+    print(error)
+""")
+    result = python("program.py")
+    assert (result.stdout, result.stderr) == ("True True True\nNo module named 'torch.nonsense'\n", "")
+
+
+def test_without_the_name_torch_is_torch(directory, python):
+    (directory / "program.py").write_text("import rushlight, rushlight.nn\nimport torch.nn\n")
+    assert "the installed torch was imported" in python("program.py").stderr
+
+
 @pytest.mark.parametrize("how", ["file", "-c", "-", "-m", "subdirectory", "package directory"])
 def test_program_sees_what_python_shows(how, directory, python):
     (directory / "show.py").write_text(SHOW)
