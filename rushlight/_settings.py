@@ -45,6 +45,7 @@ class DefaultDevice(_thread._local):
 
         keep(self.state, self.put_back)
         create._default_device = self
+        _C.tell_factories(True, None)
         self.device, self.run = device, _C.current_run()
 
 
@@ -139,6 +140,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             )
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
     create.deterministic = bool(mode)
+    _C.tell_factories(None, create.deterministic)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

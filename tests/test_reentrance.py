@@ -230,9 +230,10 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize("call", [
-    lambda x: x.logsumexp(0), lambda x: x.sort(), lambda x: torch.cdist(x, x), lambda x: x.std(0),
-    lambda x: torch.nn.functional.interpolate(x[None], scale_factor=2.0), lambda x: x.view(3, 2).norm(),
-    lambda x: x.sum("a"), lambda x: torch.linalg.solve(x @ x.mT, x), lambda x: x.clone().clamp_(x, 2),
+    lambda x: x.logsumexp(0), lambda x: x.sort(), lambda x: torch.cdist(x, x),
+    lambda x: torch.nn.functional.interpolate(x[None], scale_factor=2.0), lambda x: x.view(3, 2).norm("fro"),
+    lambda x: x.std(0, unbiased=False), lambda x: x.sum("a"),
+    lambda x: torch.linalg.solve(x @ x.mT, x), lambda x: x.clone().clamp_(x, 2),
     lambda x: x[[torch.tensor([0]), slice(0, 2)]], lambda x: torch.quantile(x, 0.3), repr,
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore::UserWarning")

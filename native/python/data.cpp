@@ -9,6 +9,7 @@
 #include "../tensor/parallel.h"
 #include "../tensor/reach.h"
 #include "batching.h"
+#include "factories.h"
 #include "functions.h"
 #include "primitive.h"
 #include "profiler.h"
@@ -228,31 +229,83 @@ void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char
     store_nested(item_of(sequence.get(), i).get(), dim + 1, shape, dtype, to);
 }
 
+}  // namespace
+
+TensorRef from_data(PyObject* data, PyObject* wanted, Device device) {
+  check_linked(device);
+  if (PyUnicode_Check(data) || PyBytes_Check(data))
+    failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
+  Inferred found;
+  infer_shape(data, found);
+  DType dtype;
+  if (wanted != Py_None) {
+    dtype = dtype_from(wanted);
+  } else {
+    infer_dtype(data, found, 0);
+    dtype = found.dtype < 0 ? default_dtype() : DType(found.dtype);
+  }
+  TensorRef t = new_tensor(found.shape, dtype, {});
+  if (t->numel) {
+    char* to = t->data();
+    store_nested(data, 0, found.shape, dtype, to);
+  }
+  if (device.type != DeviceType::cpu) t = new_tensor(found.shape, dtype, device);
+  t->storage->written = keep(current_source());
+  return t;
+}
+
+TensorRef filled(Sizes sizes, const Scalar& value, DType dtype, Device device) {
+  alignas(16) char element[16];
+  store_filling(value, dtype, element, numel_of(sizes));
+  TensorRef t;
+  {
+    PartTiming timing("aten::empty");
+    t = new_tensor(sizes, dtype, device);
+  }
+  PartTiming timing("aten::fill_");
+  if (!t->is_meta()) {
+    bool zero = true;
+    for (int i = 0; i < dtype_size(dtype); i++) zero &= element[i] == 0;
+    if (zero) {
+      MaybeNoGil released(t->numel);
+      std::memset(t->storage->data, 0, t->storage->nbytes);
+    } else {
+      fill(t.get(), element);
+    }
+  }
+  t->storage->written = keep(current_source());
+  return t;
+}
+
+TensorRef numbers_in_steps(const Scalar& start, const Scalar& step, int64_t count, DType dtype,
+                           Device device) {
+  if (is_rare(dtype))
+    failf(PyExc_NotImplementedError, "\"arange_cpu\" not implemented for '%s'", dtype_class_name(dtype));
+  TensorRef t = new_tensor(Sizes(&count, 1), dtype, device);
+  t->storage->written = keep(current_source());
+  if (t->is_meta()) return t;
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = t->data_as<T>();
+    MaybeNoGil released(count);
+    if (start.kind <= Scalar::integer && step.kind <= Scalar::integer && !is_floating_v<T>) {
+      uint64_t a = uint64_t(start.i), b = uint64_t(step.i);
+      for (int64_t i = 0; i < count; i++) to[i] = convert<T>(int64_t(a + b * uint64_t(i)));
+    } else {
+      double a = start.real_value(), b = step.real_value();
+      for (int64_t i = 0; i < count; i++) to[i] = convert<T>(a + b * double(i));
+    }
+  });
+  return t;
+}
+
+namespace {
+
 // from_data(data, dtype or None, device or None)
 PyObject* py_from_data(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3) fail(PyExc_TypeError, "from_data(data, dtype, device) expected");
-    Device device = device_from(args[2]);
-    check_linked(device);
-    if (PyUnicode_Check(args[0]) || PyBytes_Check(args[0]))
-      failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(args[0])->tp_name);
-    Inferred found;
-    infer_shape(args[0], found);
-    DType dtype;
-    if (args[1] != Py_None) {
-      dtype = dtype_from(args[1]);
-    } else {
-      infer_dtype(args[0], found, 0);
-      dtype = found.dtype < 0 ? default_dtype() : DType(found.dtype);
-    }
-    TensorRef t = new_tensor(found.shape, dtype, {});
-    if (t->numel) {
-      char* to = t->data();
-      store_nested(args[0], 0, found.shape, dtype, to);
-    }
-    if (device.type != DeviceType::cpu) t = new_tensor(found.shape, dtype, device);
-    t->storage->written = keep(current_source());
-    return t.release_object();
+    return from_data(args[0], args[1], device_from(args[2])).release_object();
   });
 }
 
@@ -328,27 +381,7 @@ PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Shape shape;
     read_sizes(args[0], shape, "full", "size");
     Scalar value = scalar_argument(args[1], "full", "fill_value");
-    DType dtype = dtype_or(args[2], value.dtype());
-    alignas(16) char element[16];
-    store_filling(value, dtype, element, numel_of(shape));
-    TensorRef t;
-    {
-      PartTiming timing("aten::empty");
-      t = new_tensor(shape, dtype, device_from(args[3]));
-    }
-    PartTiming timing("aten::fill_");
-    if (!t->is_meta()) {
-      bool zero = true;
-      for (int i = 0; i < dtype_size(dtype); i++) zero &= element[i] == 0;
-      if (zero) {
-        MaybeNoGil released(t->numel);
-        std::memset(t->storage->data, 0, t->storage->nbytes);
-      } else {
-        fill(t.get(), element);
-      }
-    }
-    t->storage->written = keep(current_source());
-    return t.release_object();
+    return filled(shape, value, dtype_or(args[2], value.dtype()), device_from(args[3])).release_object();
   });
 }
 
@@ -359,25 +392,7 @@ PyObject* py_arange(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Scalar start = scalar_argument(args[0], "arange", "start"),
            step = scalar_argument(args[1], "arange", "step");
     int64_t count = read_int(args[2]);
-    DType dtype = dtype_from(args[3]);
-    if (is_rare(dtype))
-      failf(PyExc_NotImplementedError, "\"arange_cpu\" not implemented for '%s'", dtype_class_name(dtype));
-    TensorRef t = new_tensor(Sizes(&count, 1), dtype, device_from(args[4]));
-    t->storage->written = keep(current_source());
-    if (t->is_meta()) return t.release_object();
-    visit(dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      T* to = t->data_as<T>();
-      MaybeNoGil released(count);
-      if (start.kind <= Scalar::integer && step.kind <= Scalar::integer && !is_floating_v<T>) {
-        uint64_t a = uint64_t(start.i), b = uint64_t(step.i);
-        for (int64_t i = 0; i < count; i++) to[i] = convert<T>(int64_t(a + b * uint64_t(i)));
-      } else {
-        double a = start.real_value(), b = step.real_value();
-        for (int64_t i = 0; i < count; i++) to[i] = convert<T>(a + b * double(i));
-      }
-    });
-    return t.release_object();
+    return numbers_in_steps(start, step, count, dtype_from(args[3]), device_from(args[4])).release_object();
   });
 }
 
@@ -388,7 +403,49 @@ const RangeLoops& range_loops() {
   return baseline::range_loops;
 }
 
-// linspace(start, end, steps, dtype, device): symmetric, as torch computes it, in the result's own precision.
+}  // namespace
+
+// Symmetric, as torch computes it, in the result's own precision.
+TensorRef numbers_between(const Scalar& start, const Scalar& end, int64_t steps, DType dtype, Device device) {
+  if (is_rare(dtype))
+    failf(PyExc_NotImplementedError, "\"linspace_cpu\" not implemented for '%s'", dtype_class_name(dtype));
+  TensorRef t = new_tensor(Sizes(&steps, 1), dtype, device);
+  t->storage->written = keep(current_source());
+  if (t->is_meta() || steps == 0) return t;
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = t->data_as<T>();
+    if constexpr (is_complex_v<T>) {
+      T a(typename T::value_type(start.real_value()), typename T::value_type(start.imag));
+      T b(typename T::value_type(end.real_value()), typename T::value_type(end.imag));
+      T step = steps > 1 ? (b - a) / T(typename T::value_type(steps - 1)) : T(0);
+      for (int64_t i = 0; i < steps; i++) {
+        auto k = typename T::value_type(i < steps / 2 ? i : steps - 1 - i);
+        to[i] = i < steps / 2 ? a + step * k : b - step * k;
+      }
+    } else {
+      // torch's bits: one rounding for a float or a double, and one after each step of shorter floats.
+      using C = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
+      constexpr bool shorter = is_floating_v<T> && !std::is_same_v<T, C>;
+      auto rounded = [](C x) { return shorter ? C(convert<T>(x)) : x; };
+      C a = rounded(C(start.real_value())), b = rounded(C(end.real_value()));
+      C step = steps > 1 ? rounded(rounded(b - a) / rounded(C(steps - 1))) : C(0);
+      MaybeNoGil released(steps);
+      if constexpr (std::is_same_v<T, float>) return range_loops().between_f32(to, steps, a, b, step);
+      if constexpr (std::is_same_v<T, double>) return range_loops().between_f64(to, steps, a, b, step);
+      for (int64_t i = 0; i < steps; i++) {
+        bool early = i < steps / 2 || steps == 1;
+        C k = rounded(C(early ? i : steps - 1 - i)), from = early ? a : b, by = early ? step : -step;
+        to[i] = convert<T>(shorter ? from + rounded(by * k) : std::fma(by, k, from));
+      }
+    }
+  });
+  return t;
+}
+
+namespace {
+
+// linspace(start, end, steps, dtype, device)
 PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 5) fail(PyExc_TypeError, "linspace(start, end, steps, dtype, device) expected");
@@ -396,41 +453,7 @@ PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
            end = scalar_argument(args[1], "linspace", "end");
     int64_t steps = read_int(args[2]);
     if (steps < 0) fail(PyExc_RuntimeError, "number of steps must be non-negative");
-    DType dtype = dtype_from(args[3]);
-    if (is_rare(dtype))
-      failf(PyExc_NotImplementedError, "\"linspace_cpu\" not implemented for '%s'", dtype_class_name(dtype));
-    TensorRef t = new_tensor(Sizes(&steps, 1), dtype, device_from(args[4]));
-    t->storage->written = keep(current_source());
-    if (t->is_meta() || steps == 0) return t.release_object();
-    visit(dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      T* to = t->data_as<T>();
-      if constexpr (is_complex_v<T>) {
-        T a(typename T::value_type(start.real_value()), typename T::value_type(start.imag));
-        T b(typename T::value_type(end.real_value()), typename T::value_type(end.imag));
-        T step = steps > 1 ? (b - a) / T(typename T::value_type(steps - 1)) : T(0);
-        for (int64_t i = 0; i < steps; i++) {
-          auto k = typename T::value_type(i < steps / 2 ? i : steps - 1 - i);
-          to[i] = i < steps / 2 ? a + step * k : b - step * k;
-        }
-      } else {
-        // torch's bits: one rounding for a float or a double, and one after each step of shorter floats.
-        using C = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
-        constexpr bool shorter = is_floating_v<T> && !std::is_same_v<T, C>;
-        auto rounded = [](C x) { return shorter ? C(convert<T>(x)) : x; };
-        C a = rounded(C(start.real_value())), b = rounded(C(end.real_value()));
-        C step = steps > 1 ? rounded(rounded(b - a) / rounded(C(steps - 1))) : C(0);
-        MaybeNoGil released(steps);
-        if constexpr (std::is_same_v<T, float>) return range_loops().between_f32(to, steps, a, b, step);
-        if constexpr (std::is_same_v<T, double>) return range_loops().between_f64(to, steps, a, b, step);
-        for (int64_t i = 0; i < steps; i++) {
-          bool early = i < steps / 2 || steps == 1;
-          C k = rounded(C(early ? i : steps - 1 - i)), from = early ? a : b, by = early ? step : -step;
-          to[i] = convert<T>(shorter ? from + rounded(by * k) : std::fma(by, k, from));
-        }
-      }
-    });
-    return t.release_object();
+    return numbers_between(start, end, steps, dtype_from(args[3]), device_from(args[4])).release_object();
   });
 }
 

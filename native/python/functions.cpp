@@ -8,6 +8,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
+#include "direct_calls.h"
 #include "forward_mode.h"
 #include "forwards.h"
 #include "keywords.h"
@@ -24,14 +25,16 @@ struct Function {
   PyObject* wrapped;
   PyObject* dict;
   PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
-  PyObject* no_complex_gradient;  // rushlight/ops/_lacking.py: the name by which torch refuses it, or null
-  PyObject* no_forward_mode;      // the same, or a callable that returns one
-  PyObject* while_watched;        // rushlight/_dispatching.py: called instead while somebody may be asked
-  const Signatures* signatures;   // Note [signatures]: null if it has none or was not called yet
-  bool looked_up;                 // whether they have been asked for
-  bool takes_self;                // a method: the first argument is not in its signatures
-  bool is_method;                 // takes no `out`, which is for functions
-  bool is_described;              // a native method in torch
+  PyObject* no_complex_gradient;    // rushlight/ops/_lacking.py: the name by which torch refuses it, or null
+  PyObject* no_forward_mode;        // the same, or a callable that returns one
+  PyObject* while_watched;          // rushlight/_dispatching.py: called instead while somebody may be asked
+  PyObject* direct;                 // Note [direct calls]: the descriptions of them, a str, or null
+  const DirectCalls* direct_calls;  // the same as they were read, null before the first call
+  const Signatures* signatures;     // Note [signatures]: null if it has none or was not called yet
+  bool looked_up;                   // whether they have been asked for
+  bool takes_self;                  // a method: the first argument is not in its signatures
+  bool is_method;                   // takes no `out`, which is for functions
+  bool is_described;                // a native method in torch
 };
 
 PyTypeObject* FunctionType = nullptr;
@@ -115,11 +118,28 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
   return true;
 }
 
+PyObject* try_directly(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (!f->direct_calls) {
+    f->direct_calls = guarded([&]() -> const DirectCalls* {
+      const char* text = PyUnicode_AsUTF8(f->direct);
+      if (!text) throw PythonError{};
+      return read_direct_calls(text);
+    });
+    if (!f->direct_calls) return nullptr;
+  }
+  return call_directly(*f->direct_calls, f->is_method, args, positional, kwnames);
+}
+
 // The Python function itself, or what stands in for it.
 PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Ref<PyObject> watched;
   Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  if (f->while_watched && may_be_asked(args, count)) watched = share(f->while_watched);
+  bool asked = dispatching_now && may_be_asked(args, count);
+  if (f->direct && !asked) {
+    PyObject* result = try_directly(f, args, PyVectorcall_NARGS(nargsf), kwnames);
+    if (result || PyErr_Occurred()) return result;
+  }
+  if (f->while_watched && asked) watched = share(f->while_watched);
   PyObject* callee = watched ? watched.get() : f->wrapped;
   if (!f->looked_up || f->signatures) {
     Ref<PyObject> instead;
@@ -438,6 +458,8 @@ PyObject* get_fact(PyObject* self, void* offset) {
   return Py_NewRef(value ? value : Py_None);
 }
 int set_fact(PyObject* self, PyObject* value, void* offset) {
+  if (offset == reinterpret_cast<void*>(offsetof(Function, direct)))
+    self_function(self)->direct_calls = nullptr;
   Py_XSETREF(fact(self, offset), value && value != Py_None ? Py_NewRef(value) : nullptr);
   choose_vectorcall(self_function(self));
   return 0;
@@ -502,6 +524,7 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(self_function(self)->no_complex_gradient);
   Py_VISIT(self_function(self)->no_forward_mode);
   Py_VISIT(self_function(self)->while_watched);
+  Py_VISIT(self_function(self)->direct);
   return 0;
 }
 int function_clear(PyObject* self) {
@@ -511,6 +534,7 @@ int function_clear(PyObject* self) {
   Py_CLEAR(self_function(self)->no_complex_gradient);
   Py_CLEAR(self_function(self)->no_forward_mode);
   Py_CLEAR(self_function(self)->while_watched);
+  Py_CLEAR(self_function(self)->direct);
   return 0;
 }
 void function_dealloc(PyObject* self) {
@@ -557,6 +581,8 @@ PyGetSetDef getset[] = {fact_at("node_name", offsetof(Function, node_name),
                                 "The name by which torch refuses forward mode, or what returns it."),
                         fact_at("while_watched", offsetof(Function, while_watched),
                                 "What is called in its place while somebody may be asked."),
+                        fact_at("direct", offsetof(Function, direct),
+                                "The calls for which it need not run: a primitive does all."),
                         {"__class__", get_class, nullptr, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},

@@ -480,7 +480,7 @@ def in_place(name: str, primitive: _C.Primitive | None = None, numbers: bool = T
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In-place version of :meth:`{name}`."
-    setattr(Tensor, f"{name}_", _C.Function(method))
+    setattr(Tensor, f"{name}_", _C.Function(method, True))
 
 
 def in_place_of(function: Callable, name: str | None = None) -> None:

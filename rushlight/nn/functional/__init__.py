@@ -154,9 +154,10 @@ from rushlight.nn.functional.vision import (
     upsample_bilinear,
     upsample_nearest,
 )
+from rushlight.ops._direct import FUNCTIONAL as _FUNCTIONAL
 from rushlight.ops._facts import tell as _tell
 
-_tell(globals())
+_tell(globals(), direct=_FUNCTIONAL)
 
 __all__ = [
     "adaptive_avg_pool1d",

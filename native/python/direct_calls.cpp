@@ -1,0 +1,265 @@
+// See direct_calls.h.
+#include "direct_calls.h"
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "signatures.h"
+
+namespace rl {
+
+struct DirectCall {
+  static constexpr size_t MOST = 12;  // parameters, and arguments of the primitive
+
+  std::vector<SignatureParameter> parameters;
+  std::vector<PyObject*> otherwise;  // what a parameter is that was not given; null if it must be
+  size_t positional = 0;
+  Primitive* op = nullptr;
+  bool in_place = false;
+  int itself = -1;  // the parameter that is the result, where nothing is to be done
+  struct Argument {
+    int parameter;       // or -1 for
+    PyObject* constant;  // None, (), a bool or a number
+  };
+  std::vector<Argument> arguments;
+  PyTypeObject* kind = nullptr;  // of return_types, or null
+  NativeCall native = nullptr;
+};
+
+namespace {
+
+std::map<std::string, NativeCall, std::less<>>& natives() {
+  static std::map<std::string, NativeCall, std::less<>> all;
+  return all;
+}
+
+[[noreturn]] void fail_reading(std::string_view text) {
+  fail(PyExc_RuntimeError, "cannot read the direct call " + std::string(text));
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// None, (), True, False or a number; null if the word is none of them. They live for ever.
+PyObject* constant(std::string_view word) {
+  if (word == "None") return Py_None;
+  if (word == "True") return Py_True;
+  if (word == "False") return Py_False;
+  if (word == "()") return checked(PyTuple_New(0)).release();
+  std::string digits(word);
+  char* end;
+  long whole = std::strtol(digits.c_str(), &end, 10);
+  if (!digits.empty() && !*end) return checked(PyLong_FromLong(whole)).release();
+  double value = std::strtod(digits.c_str(), &end);
+  return digits.empty() || *end ? nullptr : checked(PyFloat_FromDouble(value)).release();
+}
+
+template <class F>
+void for_words(std::string_view text, F f) {
+  while (!text.empty()) {
+    size_t end = std::min(text.find(','), text.size());
+    f(trimmed(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+DirectCall read_one(std::string_view text) {
+  DirectCall call;
+  text = trimmed(text);
+  if (text.starts_with("native ")) {
+    auto found = natives().find(text.substr(7));
+    if (found == natives().end()) fail_reading(text);
+    call.native = found->second;
+    return call;
+  }
+  size_t arrow = text.find(" -> ");
+  if (arrow == text.npos) fail_reading(text);
+  std::string taken(text.substr(0, arrow));
+  const Signatures& signatures = *read_signatures(taken.c_str());
+  call.parameters = signatures[0].parameters;
+  call.positional = size_t(signatures[0].positional);
+  for_words(taken, [&](std::string_view word) {
+    if (word == "*") return;
+    size_t at = word.find('=');
+    call.otherwise.push_back(at == word.npos ? nullptr : constant(word.substr(at + 1)));
+    if (at != word.npos && !call.otherwise.back()) fail_reading(text);
+  });
+  auto parameter = [&](std::string_view word) {
+    for (size_t k = 0; k < call.parameters.size(); k++) {
+      if (PyUnicode_CompareWithASCIIString(call.parameters[k].name, std::string(word).c_str()) == 0)
+        return int(k);
+    }
+    return -1;
+  };
+  std::string_view made = text.substr(arrow + 4);
+  if (call.itself = parameter(made); call.itself >= 0) return call;
+  size_t open = made.find('(');
+  if (open == made.npos || !made.ends_with(')')) fail_reading(text);
+  std::string name(made.substr(0, open));
+  if (size_t colon = name.find(": "); colon != name.npos) {
+    if (!name.starts_with("return_types.")) fail_reading(text);
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.return_types"));
+    Ref<PyObject> kind = checked(PyObject_GetAttrString(module.get(), name.substr(13, colon - 13).c_str()));
+    if (!PyType_Check(kind.get()) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(kind.get()), &PyTuple_Type))
+      fail_reading(text);
+    call.kind = reinterpret_cast<PyTypeObject*>(kind.release());
+    name = name.substr(colon + 2);
+  }
+  call.in_place = name.ends_with('_');
+  if (call.in_place) name.pop_back();
+  call.op = &primitive(name.c_str());
+  if (call.in_place && !(call.op->options & Primitive::IN_PLACE)) fail_reading(text);
+  for_words(made.substr(open + 1, made.size() - open - 2), [&](std::string_view word) {
+    DirectCall::Argument argument{parameter(word), nullptr};
+    if (argument.parameter < 0 && !(argument.constant = constant(word))) fail_reading(text);
+    call.arguments.push_back(argument);
+  });
+  if (call.arguments.size() != call.op->args.size() || call.arguments.size() > DirectCall::MOST ||
+      call.parameters.size() > DirectCall::MOST)
+    fail_reading(text);
+  return call;
+}
+
+bool is_plain_int(PyObject* o) {
+  int64_t value;
+  return read_plain_int(o, value);
+}
+
+template <class Takes>
+bool all_elements(PyObject* o, Takes takes) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+    if (!takes(PySequence_Fast_GET_ITEM(o, i))) return false;
+  }
+  return true;
+}
+
+bool is_real_number(PyObject* o) {
+  if (PyFloat_CheckExact(o)) return !std::isnan(PyFloat_AS_DOUBLE(o));
+  return is_plain_int(o);
+}
+
+// Only what is surely right; see Note [direct calls].
+bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
+  if (o == Py_None) return p.takes_none;
+  switch (p.kind) {
+    case 'T': return is_plain_tensor(o);
+    case 'R': return is_plain_tensor(o) && !is_complex(as_tensor(o)->dtype);
+    case 'F': return is_plain_tensor(o) && is_floating(as_tensor(o)->dtype);
+    case 'B': return is_plain_tensor(o) && as_tensor(o)->dtype == DType::b1;
+    case 'C': return is_plain_tensor(o) && as_tensor(o)->is_contiguous() && !as_tensor(o)->is_lazy();
+    case 'S':
+      return is_plain_tensor(o) && is_plain_tensor(first) && as_tensor(o)->dtype == as_tensor(first)->dtype;
+    case 'n': return is_plain_tensor(o) || is_real_number(o);
+    case 'f': return is_real_number(o);
+    case 'i': return is_plain_int(o);
+    case 'b': return PyBool_Check(o);
+    case 'd': return is_dtype(o);
+    case 'I': return (p.takes_one && is_plain_int(o)) || all_elements(o, is_plain_int);
+    case 'U': return all_elements(o, is_plain_int);
+    case 'L': return all_elements(o, is_plain_tensor);
+    default: return false;
+  }
+}
+
+// What the parameters are, some of them made here.
+struct Bound {
+  PyObject* values[DirectCall::MOST] = {Py_None};
+  Ref<PyObject> made[DirectCall::MOST];
+
+  bool bind(const DirectCall& call, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
+            bool method) {
+    if (method && positional == 0) return false;  // self has no name
+    const size_t count = call.parameters.size();
+    size_t k = 0;
+    for (Py_ssize_t at = 0; at < positional; k++) {
+      if (k == call.positional) return false;
+      if (call.parameters[k].kind == 'U' && method && PyLong_CheckExact(args[at])) {
+        made[k] = checked(PyTuple_New(positional - at));
+        for (Py_ssize_t i = 0; at < positional; at++, i++) {
+          if (!is_plain_int(args[at])) return false;
+          PyTuple_SET_ITEM(made[k].get(), i, Py_NewRef(args[at]));
+        }
+        values[k] = made[k].get();
+      } else if (!put(call, k, args[at++])) {
+        return false;
+      }
+    }
+    for (size_t rest = k; rest < count; rest++) values[rest] = call.otherwise[rest];
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+      size_t named = k;
+      while (named < count && call.parameters[named].name != PyTuple_GET_ITEM(kwnames, i)) named++;
+      if (named == count || !put(call, named, args[positional + i])) return false;
+    }
+    for (; k < count; k++) {
+      if (!values[k]) return false;
+    }
+    return true;
+  }
+
+ private:
+  // A list is the user's, who may change it: a tuple is taken of it.
+  bool put(const DirectCall& call, size_t k, PyObject* value) {
+    if (!takes_plainly(call.parameters[k], value, values[0])) return false;
+    if (PyList_Check(value)) {
+      made[k] = checked(PyList_AsTuple(value));
+      if (!takes_plainly(call.parameters[k], made[k].get(), values[0]))
+        return false;  // another thread changed it
+      value = made[k].get();
+    }
+    values[k] = value;
+    return true;
+  }
+};
+
+}  // namespace
+
+NativeCallInit::NativeCallInit(const char* name, NativeCall call) { natives().emplace(name, call); }
+
+const DirectCalls* read_direct_calls(const char* text) {
+  static std::map<std::string, std::unique_ptr<DirectCalls>, std::less<>> all;
+  std::string_view rest = text;
+  if (auto known = all.find(rest); known != all.end()) return known->second.get();
+  auto read = std::make_unique<DirectCalls>();
+  while (true) {
+    size_t end = rest.find('|');
+    read->push_back(read_one(rest.substr(0, end)));
+    if (end == rest.npos) break;
+    rest.remove_prefix(end + 1);
+  }
+  return (all[text] = std::move(read)).get();
+}
+
+PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* args, Py_ssize_t positional,
+                        PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    for (const DirectCall& call : calls) {
+      if (call.native) {
+        PyObject* result = call.native(args, positional, kwnames);
+        if (result || PyErr_Occurred()) return result;
+        continue;
+      }
+      Bound bound;
+      if (!bound.bind(call, args, positional, kwnames, method)) continue;
+      if (call.itself >= 0) return Py_NewRef(bound.values[call.itself]);
+      PyObject* given[DirectCall::MOST];
+      for (size_t i = 0; i < call.arguments.size(); i++) {
+        const auto& [parameter, constant] = call.arguments[i];
+        given[i] = parameter < 0 ? constant : bound.values[parameter];
+      }
+      Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : rl::call(*call.op, given));
+      if (!call.kind || !result) return result.release();
+      Ref<PyObject> values = checked(PyTuple_Pack(1, result.get()));
+      return PyTuple_Type.tp_new(call.kind, values.get(), nullptr);
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace rl

@@ -1,0 +1,48 @@
+// Note [direct calls]
+// Most public functions hand their arguments to one primitive when these are what programs pass every day: a
+// tensor, an int, a bool. For such calls the Python function need not run at all, which halves the price of a
+// short operation (`x.sum(1)`, `x.transpose(0, 1)`). A table says which calls those are
+// (rushlight/ops/_direct.py), in the grammar of _signatures.txt:
+//
+//     "T input,i dim,b keepdim=False -> sum_dim(input,dim,keepdim,None)"
+//     "T input,i dim,b keepdim=False -> return_types.max: max_dim(input,dim,keepdim)"
+//     "T self,n value -> fill_(self,value)"            the in-place form of a primitive
+//     "native zeros"                                   a function of this directory
+//
+// with several of them between `|`. Kinds that are their own: T is a tensor of no class of its own, R a real
+// one, F one of floats, B one of booleans, C a contiguous one, S one of the first's dtype; L a list of them;
+// f a real number that is no NaN, n that or a tensor; U a list of ints that a method also takes one by one.
+// Defaults are None, (), a bool or a number. Whatever does not fit takes the longer way, through the
+// signatures and the Python function, which says what is wrong or does what is rare. So a description says
+// nothing new: tests/test_direct_calls.py compares both ways.
+#pragma once
+#include "primitive.h"
+
+namespace rl {
+
+struct DirectCall;
+using DirectCalls = std::vector<DirectCall>;
+
+// Reads the descriptions of a function, once. They live as long as the process. Throws.
+const DirectCalls* read_direct_calls(const char* text);
+// Makes the call, of a method or a function, if one of the descriptions fits. Null without a Python error if
+// none does.
+PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* args, Py_ssize_t positional,
+                        PyObject* kwnames);
+
+// A function behind "native <name>": it makes the call, or returns null without a Python error to decline.
+// May throw.
+using NativeCall = PyObject* (*)(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames);
+struct NativeCallInit {
+  NativeCallInit(const char* name, NativeCall call);
+};
+
+// Whether a Python object is an int of 64 bits, and which.
+inline bool read_plain_int(PyObject* o, int64_t& value) {
+  if (!PyLong_CheckExact(o)) return false;
+  int overflow;
+  value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return !overflow;
+}
+
+}  // namespace rl

@@ -1,0 +1,17 @@
+// Tensors from numbers, as factories make them; data.cpp has their bodies, factories.cpp the calls that need
+// no Python. They have no history, and remember the line that made them.
+#pragma once
+#include "../tensor/scalar.h"
+
+namespace rl {
+
+// `wanted`: a dtype, or None for that of the data.
+TensorRef from_data(PyObject* data, PyObject* wanted, Device device);
+TensorRef filled(Sizes sizes, const Scalar& value, DType dtype, Device device);
+// start + i * step, computed in int64 or double.
+TensorRef numbers_in_steps(const Scalar& start, const Scalar& step, int64_t count, DType dtype,
+                           Device device);
+// `steps` numbers from start to end.
+TensorRef numbers_between(const Scalar& start, const Scalar& end, int64_t steps, DType dtype, Device device);
+
+}  // namespace rl

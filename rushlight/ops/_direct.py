@@ -1,0 +1,149 @@
+"""The calls that need no Python: by the name of a public function, which arguments go straight to a
+primitive.
+
+Note [direct calls] in native/python/direct_calls.h explains the descriptions. A function whose name is not
+here, and every call that no description fits, runs as Python; a description says nothing that its function
+does not.
+"""
+
+from __future__ import annotations
+
+
+def _each(names: str, description: str) -> dict[str, str]:
+    """The same description for several functions, `{}` standing for the name."""
+    return {name: description.replace("{}", name) for name in names.split()}
+
+
+_UNARY = (
+    "neg abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos "
+    "atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma floor ceil trunc frac "
+    "logical_not bitwise_not isinf isfinite isnan relu"
+)
+_UNARY_ = (
+    "neg sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan "
+    "sinh cosh tanh sigmoid erf erfc floor ceil trunc frac relu"
+)
+
+VIEWS = {
+    "view": "T self,U size -> view(self,size)",
+    "reshape": "C input,U shape -> view(input,shape)",
+    "permute": "T input,U dims -> permute(input,dims)",
+    **_each("transpose swapaxes swapdims", "T input,i dim0,i dim1 -> transpose(input,dim0,dim1)"),
+    "t": "T input -> t(input)",
+    "expand": "T self,U size -> expand(self,size)",
+    "unsqueeze": "T input,i dim -> unsqueeze(input,dim)",
+    "squeeze": "T input -> squeeze(input)|T input,i dim -> squeeze_dim(input,dim)",
+    "select": "T input,i dim,i index -> select(input,dim,index)",
+    "diagonal": "T input,i offset=0,i dim1=0,i dim2=1 -> diagonal(input,offset,dim1,dim2)",
+    "unfold": "T self,i dimension,i size,i step -> unfold(self,dimension,size,step)",
+    "unbind": "T input,i dim=0 -> unbind(input,dim)",
+    "contiguous": "C self -> self",
+}
+COPIES = {
+    "clone": "T input -> clone(input)",
+    **_each("cat concat concatenate", "L tensors,i dim=0 -> cat(tensors,dim)"),
+    "stack": "L tensors,i dim=0 -> stack(tensors,dim)",
+    "repeat": "T self,U repeats -> repeat(self,repeats)",
+    "flip": "T input,U dims -> flip(input,dims)",
+    **_each("tril triu", "T input,i diagonal=0 -> {}(input,diagonal)"),
+    "gather": "T input,i dim,T index -> gather(input,index,dim)",
+    "scatter": "T input,i dim,T index,T src -> scatter(input,index,src,dim)"
+    "|T input,i dim,T index,f value -> scatter_value(input,index,value,dim)",
+    "scatter_add": "T input,i dim,T index,T src -> scatter_add(input,index,src,dim)",
+    "index_add": "F input,i dim,T index,T source,*,f alpha=1 -> index_add(input,index,source,dim,alpha)",
+    "masked_fill": "T input,T mask,n value -> masked_fill(input,mask,value)",
+    "masked_select": "T input,T mask -> masked_select(input,mask)",
+    "nonzero": "T input -> nonzero(input)",
+    "where": "B condition,T input,n other -> where(condition,input,other)"
+    "|B condition,n input,T other -> where(condition,input,other)",
+    ".where": "T self,B condition,n other -> where(condition,self,other)",
+}
+REDUCTIONS = {
+    **_each(
+        "sum mean",
+        "T input,*,d? dtype=None -> {}(input,dtype)"
+        "|T input,I1 dim,b keepdim=False,*,d? dtype=None -> {}_dim(input,dim,keepdim,dtype)",
+    ),
+    "prod": "T input,*,d? dtype=None -> prod(input,dtype)"
+    "|T input,i dim,b keepdim=False,*,d? dtype=None -> prod_dim(input,dim,keepdim,dtype)",
+    **_each(
+        "max min",
+        "T input -> {}(input)|T input,i dim,b keepdim=False -> return_types.{}: {}_dim(input,dim,keepdim)",
+    ),
+    **_each("amax amin", "T input,I1 dim=(),b keepdim=False -> {}(input,dim,keepdim)"),
+    **_each("argmax argmin", "T input,i? dim=None,b keepdim=False -> {}(input,dim,keepdim)"),
+    **_each("any all", "T input,I1? dim=None,b keepdim=False -> {}(input,dim,keepdim)"),
+    "count_nonzero": "T input,I1? dim=None -> count_nonzero(input,dim)",
+    **_each(
+        "var std",
+        "T input -> {}(input,None,None,False)|T input,I1 dim,*,b keepdim=False -> {}(input,dim,1,keepdim)",
+    ),
+    "norm": "T input,f p=2,i? dim=None,b keepdim=False -> vector_norm(input,p,dim,keepdim,None)",
+    "vector_norm": "T input,f ord=2,I1? dim=None,b keepdim=False -> vector_norm(input,ord,dim,keepdim,None)",
+    "logsumexp": "R input,i dim,b keepdim=False -> logsumexp(input,dim,keepdim)",
+    **_each("cumsum cumprod", "T input,i dim,*,d? dtype=None -> {}(input,dim,dtype,False)"),
+    **_each("softmax log_softmax", "T input,i dim -> {}(input,dim)"),
+    "sort": "T input,i dim=-1,b descending=False -> return_types.sort: sort(input,dim,descending)",
+    "topk": "T input,i k,i dim=-1,b largest=True,b sorted=True"
+    " -> return_types.topk: topk(input,k,dim,largest)",
+    "kthvalue": "T input,i k,i dim=-1,b keepdim=False"
+    " -> return_types.kthvalue: kthvalue(input,k,dim,keepdim)",
+    "median": "T input -> median(input)"
+    "|T input,i dim,b keepdim=False -> return_types.median: median_dim(input,dim,keepdim)",
+}
+ELEMENTWISE = {
+    **_each(_UNARY, "T input -> {}(input)"),
+    **_each(_UNARY_.replace(" ", "_ ") + "_", "T self -> {}(self)"),
+    **_each("add mul div", "T input,n other -> {}(input,other)|f input,T other -> {}(input,other)"),
+    **_each("add_ mul_ div_", "T self,n other -> {}(self,other)"),
+    "sub": "F input,F other -> sub(input,other)|F input,f other -> sub(input,other)",
+    "sub_": "F self,F other -> sub_(self,other)|F self,f other -> sub_(self,other)",
+    **_each("eq ne lt le gt ge", "T input,n other -> {}(input,other)"),
+    **_each("maximum minimum", "R input,R other -> {}(input,other)"),
+    **_each("atan2 logical_and logical_or logaddexp", "R input,R other -> {}(input,other)"),
+    **_each(
+        "clamp clip",
+        "R input,f min,f max -> clamp_scalar(input,min,max)|R input,f min -> clamp_min_scalar(input,min)"
+        "|R input,*,f max -> clamp_max_scalar(input,max)",
+    ),
+    "clamp_": "F self,f min,f max -> clamp_scalar_(self,min,max)|F self,f min -> clamp_min_scalar_(self,min)",
+    "clamp_min": "R input,f min -> clamp_min_scalar(input,min)",
+    "clamp_max": "R input,f max -> clamp_max_scalar(input,max)",
+    "lerp": "F input,S end,f weight -> lerp_scalar(input,end,weight)",
+    "lerp_": "F self,S end,f weight -> lerp_scalar_(self,end,weight)",
+    **_each("addcmul addcdiv", "F input,F tensor1,F tensor2,*,f value=1 -> {}(input,tensor1,tensor2,value)"),
+    **_each("addcmul_ addcdiv_", "F self,F tensor1,F tensor2,*,f value=1 -> {}(self,tensor1,tensor2,value)"),
+    "fill_": "T self,f value -> fill_(self,value)",
+    "zero_": "T self -> fill_(self,0)",
+    "copy_": "T self,T other,b non_blocking=False -> copy_(self,other)",
+    "masked_fill_": "C self,T mask,n value -> masked_fill_(self,mask,value)",
+}
+PRODUCTS = {
+    **_each("mm bmm", "T input,T mat2 -> {}(input,mat2)"),
+    "mv": "T input,T vec -> mv(input,vec)",
+    "dot": "T input,T tensor -> dot(input,tensor)",
+    "addmm": "T input,T mat1,T mat2,*,f beta=1,f alpha=1 -> addmm(input,mat1,mat2,beta,alpha)",
+    "baddbmm": "T input,T batch1,T batch2,*,f beta=1,f alpha=1 -> baddbmm(input,batch1,batch2,beta,alpha)",
+}
+RANDOM = {
+    "normal_": "T self,f mean=0.0,f std=1.0 -> normal_(self,mean,std,None)",
+    "uniform_": "T self,f from=0.0,f to=1.0 -> uniform_(self,from,to,None)",
+    "bernoulli": "T input -> bernoulli(input,None)",
+    "multinomial": "T input,i num_samples,b replacement=False"
+    " -> multinomial(input,num_samples,replacement,None)",
+}
+FACTORIES = _each(
+    "zeros ones full empty eye empty_like zeros_like ones_like full_like new_zeros new_ones new_empty "
+    "new_full arange linspace tensor as_tensor rand randn rand_like randn_like randint randperm",
+    "native {}",
+)
+OPERATIONS = {**FACTORIES, **VIEWS, **COPIES, **REDUCTIONS, **ELEMENTWISE, **PRODUCTS, **RANDOM}
+
+FUNCTIONAL = {  # of torch.nn.functional
+    **_each("relu sigmoid tanh", "T input -> {}(input)"),
+    **_each("silu gelu", "F input -> {}(input)"),
+    "leaky_relu": "T input,f negative_slope=0.01 -> leaky_relu(input,negative_slope)",
+    "elu": "T input,f alpha=1.0 -> elu(input,alpha,1,1)",
+    "softplus": "T input,f beta=1,f threshold=20 -> softplus(input,beta,threshold)",
+    **_each("softmax log_softmax", "T input,i dim -> {}(input,dim)"),
+}
