@@ -2,7 +2,7 @@
 
 Without reentrance (`use_reentrant=False`, the form to prefer) the saved values of the function's operations
 go through saved-tensor hooks: each is replaced by a `_Holder`, and the first one that backward asks for runs
-the function again, which fills all of them (`_Frame`). With reentrance the function is one
+the function again, which fills all of them (`_CheckpointFrame`). With reentrance the function is one
 `CheckpointFunction`, whose backward runs it again and differentiates that.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -280,13 +281,31 @@ def set_checkpoint_debug_enabled(enabled: bool | None):
 # ---- without reentrance
 
 
-class _Holder:
-    """Stands in a node for a saved value: its place in the order, and per backward run the value."""
+class _Handle:
+    """The value of a holder in one run."""
 
-    __slots__ = ("__weakref__", "values")
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Holder:
+    """Stands in a node for a saved value, which runs that compute it again put here until it is taken."""
+
+    __slots__ = ("__weakref__", "handles")
 
     def __init__(self) -> None:
-        self.values: dict = {}
+        self.handles: dict[Any, _Handle | None] = {}
+
+
+def _internal_assert(cond: Any) -> None:
+    """Raises unless `cond`: what a frame knows of itself does not fit together."""
+    if not cond:
+        raise AssertionError(
+            "Something went unexpectedly wrong in activation checkpoint. Please report this bug with the "
+            "program that led to it."
+        )
 
 
 class _StopRecomputationError(Exception):
@@ -335,148 +354,176 @@ see which operations saved what.
 """
 
 
-class _Frame:
+class _CheckpointFrame:
     """One call of a checkpointed function: how to run it again, and the values it saved the first time."""
 
-    def __init__(self, function, args, kwargs, keep_random, early_stop, check, contexts, debug) -> None:
-        self.function, self.kwargs = function, kwargs
-        self.random = _Random(keep_random)
-        self.autocast = _present_autocast()
-        self.early_stop, self.debug = early_stop, debug
-        self.about_one = _allowed_determinism_checks_to_fns[check]
-        self.contexts = (OperatorLog(), OperatorLog()) if debug else contexts
-        self.completed = False  # whether the first run is over
-        self.partial = False  # whether the second run began before that, so that it may save more
-        self.holders: list = []  # weak: a value that no node needs any more is not computed again
-        self.about: list = []
-        self.again: list = []  # the same of the last second run, for errors
+    def __init__(
+        self,
+        recompute_fn: Callable,
+        early_stop: bool,
+        unpack_error_cb: Callable | None,
+        metadata_fn: Callable,
+    ) -> None:
+        self.recompute_fn, self.early_stop = recompute_fn, early_stop
+        self.unpack_error_cb, self.metadata_fn = unpack_error_cb, metadata_fn
+        self.saved_args: list = []  # those that are no tensors, at their places
+        self.forward_completed = False
+        self.ignore_saved_mismatch = False  # a second run began before that, so that it may save more
+        self.weak_holders: list = []  # a value that no node needs any more is not computed again
+        self.x_metadatas: list = []  # what `metadata_fn` said of each value
+        self.recomp_counter: dict[Any, int] = defaultdict(int)  # how many values each run saved so far
+        self._again: list = []  # what `metadata_fn` says of the values of the last second run
+
+    def save_inputs(self, *args: Any) -> None:
+        """Keeps the arguments of the function, tensors as nodes keep theirs."""
         tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
-        self.args = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
-        self.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
+        self.saved_args = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
+        self._places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
         anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
         carrying = _C.set_forward_mode(False)
         try:
             with _disable_current_modes():
-                self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
+                self._saved = _SaveInputs.apply(anchor, *tensors).grad_fn
         finally:  # a second run may end here, as soon as it has all it needs
             _C.set_forward_mode(carrying)
 
-    def pack(self, tensor):
-        holder = _Holder()
-        self.holders.append(weakref.ref(holder))
-        self.about.append(self.about_one(tensor))
-        return holder
-
-    def unpack(self, holder):
-        try:
-            return self.value(holder)
-        except CheckpointError as error:
-            if not self.debug:
-                raise
-            raise self.explained(error) from error
-
-    def value(self, holder):
-        group = GraphExecGroup._get_current_group()
-        run = group._run if group else _C.current_run()
-        if run:
-            return self.taken(holder, run, group)
-        run = object()  # somebody looks at one value outside of backward: the others are not kept for that
-        try:
-            return self.taken(holder, run, None)
-        finally:
-            self.forget(run)
-
-    def taken(self, holder, run, group):
-        if run not in holder.values:
-            self.run_again(run, group)
-            if run not in holder.values:
-                raise CheckpointError(
-                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was never "
-                    "recomputed."
-                )
-        value, holder.values[run] = holder.values[run], None
-        if value is None:
-            raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                "once. " + ("" if group is None else _OVERLAP) + _READ_TWICE
-            )
-        return value
-
-    def run_again(self, run, group) -> None:
-        args = list(self.args)
-        for place, tensor in zip(self.places, self.saved.saved_tensors, strict=True):
+    def get_inputs(self) -> list:
+        """The arguments that `save_inputs` was given."""
+        args = list(self.saved_args)
+        for place, tensor in zip(self._places, self._saved.saved_tensors, strict=True):
             args[place] = tensor
-        count, self.again = 0, []
+        return args
+
+    def _recompute(self, gid: Any, group: GraphExecGroup | None) -> None:
+        args = self.get_inputs()
+        self.recomp_counter[gid], self._again = 0, []
         if group:
             group._frames.add(self)
-        elif isinstance(run, int):
-            _C.call_when_done(lambda: self.forget(run))
-
-        def keep(tensor):
-            nonlocal count
-            self.partial |= count >= len(self.holders) and not self.completed
-            if count == len(self.holders) and not self.early_stop and not self.partial:
-                raise self.error(
-                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
-                    "the original forward pass."
-                )
-            index, count = count, count + 1
-            value = tensor.detach() if tensor.requires_grad else tensor
-            self.again.append(self.about_one(tensor))
-            if index < len(self.holders):
-                holder = self.holders[index]()
-                if holder is not None:
-                    holder.values[run] = value
-            if self.early_stop and count == len(self.holders):
-                raise _StopRecomputationError
-            return value
-
-        hooks = graph.saved_tensors_hooks(keep, lambda value: value)
+        elif isinstance(gid, int):
+            _C.call_when_done(lambda: self.forget(gid))
         stop = contextlib.suppress(_StopRecomputationError)
-        with stop, self.random.again(), self.autocast(), self.contexts[1], hooks, enable_grad():
-            self.function(*args, **self.kwargs)
-        self.check_match(count)
+        with stop, _recomputation_hook(weakref.ref(self), gid), enable_grad():
+            self.recompute_fn(*args)
+        self.check_recomputed_tensors_match(gid)
 
-    def forget(self, run) -> None:
-        """Lets go of what a backward with retain_graph=True has left."""
-        for reference in self.holders:
+    def forget(self, gid: Any) -> None:
+        """Lets go of what a run with retain_graph=True has left."""
+        for reference in self.weak_holders:
             holder = reference()
             if holder is not None:
-                holder.values.pop(run, None)
+                holder.handles.pop(gid, None)
+        self.recomp_counter.pop(gid, None)
 
-    def check_match(self, count) -> None:
-        if self.partial:
+    def check_recomputed_tensors_match(self, gid: Any) -> None:
+        """Raises unless the second run for `gid` saved what the first one did."""
+        if self.ignore_saved_mismatch:
             return
-        if count < len(self.holders):
-            raise self.error(
+        count = self.recomp_counter[gid]
+        if count < len(self.weak_holders):
+            raise self._error(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward "
-                f"and recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of "
-                f"tensors saved during recomputation: {count}."
+                f"and recomputation.\nNumber of tensors saved during forward: {len(self.weak_holders)}\n"
+                f"Number of tensors saved during recomputation: {count}."
             )
         lines = ""
-        for index, (before, now) in enumerate(zip(self.about, self.again, strict=False)):
-            if self.holders[index]() is not None and before != now:
+        for index, (before, now) in enumerate(zip(self.x_metadatas, self._again, strict=False)):
+            if self.weak_holders[index]() is not None and before != now:
                 lines += (
                     f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
                 )
         if lines:
-            raise self.error(
+            raise self._error(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
                 f"than during the forward pass.\n{lines}."
             )
 
-    def error(self, text: str) -> CheckpointError:
-        """The error with this text, and with how to learn more."""
-        return CheckpointError(text if self.debug else f"{text}\n{_debug_tip_msg}")
+    def _error(self, text: str) -> CheckpointError:
+        """The error with this text, and with how to learn more unless that is told anyway."""
+        return CheckpointError(text if self.unpack_error_cb else f"{text}\n{_debug_tip_msg}")
 
-    def explained(self, error: CheckpointError) -> CheckpointError:
-        """The error with what was saved where."""
-        first, second = self.contexts
 
-        def chapter(title):
-            return f"+{'-' * 78}+\n| {title:^76} |\n+{'-' * 78}+"
+class _checkpoint_hook(graph.saved_tensors_hooks):
+    """Inside, what is saved is replaced by holders of a frame, whose function runs again for the first value
+    that is asked for."""
 
-        return CheckpointError(
+    def __init__(self, frame: _CheckpointFrame) -> None:
+        def pack_hook(tensor):
+            holder = _Holder()
+            frame.weak_holders.append(weakref.ref(holder))
+            frame.x_metadatas.append(frame.metadata_fn(tensor))
+            return holder
+
+        def unpack_hook(holder):
+            group = GraphExecGroup._get_current_group()
+            run = group._run if group else _C.current_run()
+            # Somebody may look at one value outside of backward: the others are not kept for that.
+            gid = run or object()
+            try:
+                return _taken(frame, holder, gid, group)
+            except CheckpointError as error:
+                if frame.unpack_error_cb is not None:
+                    frame.unpack_error_cb(error)
+                raise
+            finally:
+                if not run:
+                    frame.forget(gid)
+
+        super().__init__(pack_hook, unpack_hook)
+
+
+def _taken(frame: _CheckpointFrame, holder: _Holder, gid: Any, group: GraphExecGroup | None) -> Any:
+    if gid not in holder.handles:
+        frame._recompute(gid, group)
+        if gid not in holder.handles:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was never recomputed."
+            )
+    handle, holder.handles[gid] = holder.handles[gid], None
+    if handle is None:
+        raise CheckpointError(
+            "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
+            "once. " + ("" if group is None else _OVERLAP) + _READ_TWICE
+        )
+    return handle.value
+
+
+class _recomputation_hook(graph.saved_tensors_hooks):
+    """Inside, what is saved becomes the value of a frame's holders in the run `gid`, in their order."""
+
+    def __init__(self, target_frame_ref: weakref.ReferenceType, gid: Any) -> None:
+        def pack_hook(tensor):
+            frame = target_frame_ref()
+            _internal_assert(frame is not None)
+            index, expected = frame.recomp_counter[gid], len(frame.weak_holders)
+            frame.ignore_saved_mismatch |= index >= expected and not frame.forward_completed
+            if index == expected and not frame.early_stop and not frame.ignore_saved_mismatch:
+                raise frame._error(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
+                    "the original forward pass."
+                )
+            frame.recomp_counter[gid] = index + 1
+            value = tensor.detach() if tensor.requires_grad else tensor
+            frame._again.append(frame.metadata_fn(tensor))
+            holder = frame.weak_holders[index]() if index < expected else None
+            if holder is not None:
+                holder.handles[gid] = _Handle(value)
+            if frame.early_stop and index + 1 == expected:
+                raise _StopRecomputationError
+            return value
+
+        super().__init__(pack_hook, lambda value: value)
+
+
+def _get_debug_context_and_cb() -> tuple[Callable, Callable]:
+    """What makes the contexts of a checkpoint that notes its operations, and what raises a mismatch with
+    those that were noted."""
+    first, second = logs = OperatorLog(), OperatorLog()
+
+    def chapter(title):
+        return f"+{'-' * 78}+\n| {title:^76} |\n+{'-' * 78}+"
+
+    def unpack_error_cb(error):
+        raise CheckpointError(
             " An error happened while unpacking tensors; dumping logs of latest computation\n"
             "because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
             f"{chapter('1. Stack traces of the operators that ran in the original forward')}\n\n"
@@ -492,13 +539,9 @@ class _Frame:
             " You are seeing this error because you passed `debug=True` to checkpoint and\n the second run "
             "saved other tensors than the first. Look above for the first operation\n in which the two "
             f"lists differ, and for the lines it came from.\n\n{error}"
-        )
+        ) from error
 
-
-@contextlib.contextmanager
-def _recorded(frame):
-    with graph.saved_tensors_hooks(frame.pack, frame.unpack), frame.contexts[0]:
-        yield
+    return lambda: logs, unpack_error_cb
 
 
 def checkpoint(
@@ -536,33 +579,46 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, keep_random, *args)
-    frame = _prepared(function, keep_random, context_fn, determinism_check, debug, early_stop, args, kwargs)
+    frame, context = _prepared(
+        function, keep_random, context_fn, determinism_check, debug, early_stop, args, kwargs
+    )
     if frame is None:
         return function(*args, **kwargs)
-    with _recorded(frame):
+    with _checkpoint_hook(frame), context:
         result = function(*args, **kwargs)
-    frame.completed = True
+    frame.forward_completed = True
     return result
 
 
 def _prepared(
     function, keep_random, context_fn, determinism_check, debug, early_stop, args, kwargs
-) -> _Frame | None:
-    """The frame of a call without reentrance; None where nothing is recorded."""
+) -> tuple[_CheckpointFrame | None, Any]:
+    """The frame of a call without reentrance, None where nothing is recorded, and the context of its first
+    run."""
     if determinism_check not in _allowed_determinism_checks_to_fns:
         raise ValueError(
             f"determinism_check should be one of {list(_allowed_determinism_checks_to_fns)}, but got "
             f"{determinism_check}"
         )
-    explain = debug if _checkpoint_debug_enabled is None else _checkpoint_debug_enabled
-    if explain and context_fn is not noop_context_fn:
-        raise ValueError("debug=True is incompatible with non-default context_fn")
-    contexts = context_fn()
-    first, second = contexts
+    unpack_error_cb = None
+    if debug if _checkpoint_debug_enabled is None else _checkpoint_debug_enabled:
+        if context_fn is not noop_context_fn:
+            raise ValueError("debug=True is incompatible with non-default context_fn")
+        context_fn, unpack_error_cb = _get_debug_context_and_cb()
+    first, second = context_fn()
     if not _C.is_grad_enabled():
-        return None
+        return None, first
+    random, autocast = _Random(keep_random), _present_autocast()
+
+    def run_again(*args):
+        with random.again(), autocast(), second:
+            function(*args, **kwargs)
+
     stop = early_stop if _enable_checkpoint_early_stop is None else _enable_checkpoint_early_stop
-    return _Frame(function, args, kwargs, keep_random, stop, determinism_check, (first, second), explain)
+    about_one = _allowed_determinism_checks_to_fns[determinism_check]
+    frame = _CheckpointFrame(run_again, stop, unpack_error_cb, about_one)
+    frame.save_inputs(*args)
+    return frame, first
 
 
 def _checkpoint_without_reentrant_generator(
@@ -577,13 +633,15 @@ def _checkpoint_without_reentrant_generator(
 ) -> Iterator[None]:
     """A checkpoint around what the caller runs between two steps of this generator: `fn(*args, **kwargs)`,
     which is what the backward runs again."""
-    frame = _prepared(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, args, kwargs)
+    frame, context = _prepared(
+        fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, args, kwargs
+    )
     if frame is None:
         yield
         return
-    with _recorded(frame):
+    with _checkpoint_hook(frame), context:
         yield
-    frame.completed = True
+    frame.forward_completed = True
 
 
 def checkpoint_sequential(
