@@ -85,6 +85,29 @@ def test_both_ways_for_all_samples():
     assert compared > 2000
 
 
+def test_names_in_any_order():
+    """Also the last argument first, when nothing is known of the others."""
+    functions = {id(function): function for function, _ in ALL}
+    compared = 0
+    for op in OPS.values():
+        function = functions.get(id(op.function(torch)))
+        if function is None:
+            continue
+        names = list(inspect.signature(function).parameters)
+        for sample in op.for_dtype("float32"):
+
+            def call(op=op, sample=sample, names=names):
+                args, kwargs = build(torch, sample, "float32")
+                named = dict(zip(names, args, strict=False))
+                return op.function(torch)(**dict(reversed({**named, **kwargs}.items())))
+
+            with without_direct_calls():
+                expected = outcome(call)
+            assert outcome(call) == expected, f"{op.name}{sample}"
+            compared += 1
+    assert compared > 500
+
+
 # x: 2 x 3 floats, y: the same with a gradient wanted, n: ints, m: booleans, i: indices, z: complex numbers,
 # e: expanded
 CALLS = """

@@ -145,7 +145,7 @@ bool is_real_number(PyObject* o) {
   return is_plain_int(o);
 }
 
-// Only what is surely right; see Note [direct calls].
+// Only what is surely right; see Note [direct calls]. `first` is null while it is not known.
 bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
   if (o == Py_None) return p.takes_none;
   switch (p.kind) {
@@ -155,7 +155,8 @@ bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
     case 'B': return is_plain_tensor(o) && as_tensor(o)->dtype == DType::b1;
     case 'C': return is_plain_tensor(o) && as_tensor(o)->is_contiguous() && !as_tensor(o)->is_lazy();
     case 'S':
-      return is_plain_tensor(o) && is_plain_tensor(first) && as_tensor(o)->dtype == as_tensor(first)->dtype;
+      return is_plain_tensor(o) && first && is_plain_tensor(first) &&
+             as_tensor(o)->dtype == as_tensor(first)->dtype;
     case 'n': return is_plain_tensor(o) || is_real_number(o);
     case 'f': return is_real_number(o);
     case 'i': return is_plain_int(o);

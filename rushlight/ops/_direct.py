@@ -28,7 +28,8 @@ VIEWS = {
     "view": "T self,U size -> view(self,size)",
     "reshape": "C input,U shape -> view(input,shape)",
     "permute": "T input,U dims -> permute(input,dims)",
-    **_each("transpose swapaxes swapdims", "T input,i dim0,i dim1 -> transpose(input,dim0,dim1)"),
+    **_each("transpose swapdims", "T input,i dim0,i dim1 -> transpose(input,dim0,dim1)"),
+    "swapaxes": "T input,i axis0,i axis1 -> transpose(input,axis0,axis1)",
     "t": "T input -> t(input)",
     "expand": "T self,U size -> expand(self,size)",
     "unsqueeze": "T input,i dim -> unsqueeze(input,dim)",
@@ -55,7 +56,7 @@ COPIES = {
     "masked_select": "T input,T mask -> masked_select(input,mask)",
     "nonzero": "T input -> nonzero(input)",
     "where": "B condition,T input,n other -> where(condition,input,other)"
-    "|B condition,n input,T other -> where(condition,input,other)",
+    "|B condition,f self,T other -> where(condition,self,other)",  # by name it is no input
     ".where": "T self,B condition,n other -> where(condition,self,other)",
 }
 REDUCTIONS = {
