@@ -1,5 +1,5 @@
-"""Numbered names of the profiler, which torch keeps in its extension: each has a name, a value, and is an int
-when it is asked to be one."""
+"""Numbered names, of the profiler and of views, which torch keeps in its extension: each has a name, a value,
+and is an int when it is asked to be one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ class Numbered(enum.Enum):
         return self.value
 
     __index__ = __int__
+
+
+class CreationMeta(Numbered):
+    """How a view came about; decides what writing into it in place means."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
 
 
 class DeviceType(Numbered):

@@ -66,16 +66,21 @@ def difference(function, inputs, places, target, direction, eps) -> list[Tensor]
         above = _outputs(function, inputs, places)
     finally:
         values[index] = before[index]
-    moved = f"perturbed{f' on index {index}' if index is not ... else ''} by {eps}"
     for a, b in zip(above, below, strict=True):
-        for what, pair in (("shape", (a.shape, b.shape)), ("dtype", (a.dtype, b.dtype))):
-            if pair[0] != pair[1]:
-                raise AssertionError(
-                    f"Expected `func` to return outputs with the same {what} when inputs are {moved}, but "
-                    "got: "
-                    f"{what}s {pair[1]} and {pair[0]}."
-                )
+        _check_outputs_same_dtype_and_shape(b, a, eps, None if index is ... else index)
     return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+
+
+def _check_outputs_same_dtype_and_shape(output1: Tensor, output2: Tensor, eps: Any, idx: Any = None) -> None:
+    """Raises if what a function returned beside two inputs differs in more than its values."""
+    moved = f"perturbed{'' if idx is None else f' on index {idx}'} by {eps}"
+    for what in ("shape", "dtype"):
+        one, other = getattr(output1, what), getattr(output2, what)
+        if one != other:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are {moved}, but got: "
+                f"{what}s {one} and {other}."
+            )
 
 
 def indices_of(like: Tensor) -> Iterator[tuple]:
@@ -190,6 +195,11 @@ class Mismatch(GradcheckError):
 
 
 Mismatch.__name__ = Mismatch.__qualname__ = "GradcheckError"
+
+
+def considering(part: str, which: str) -> str:
+    """How errors begin that are about one part of complex numbers."""
+    return f"While considering the {part} part of complex {which} only, "
 
 
 def random_direction(like: Tensor, generator: Any) -> Tensor:

@@ -35,33 +35,14 @@ class _Functions(ModuleType):
         return [*super().__dir__(), *_COPIES, *SHOWN]
 
 
-class CreationMeta:
-    """How a view came about; decides what writing into it in place means."""
-
-    def __init__(self, value: int, name: str) -> None:
-        self.value, self.name = value, name
-
-    def __repr__(self) -> str:
-        return f"<CreationMeta.{self.name}: {self.value}>"
-
-    def __str__(self) -> str:
-        return f"CreationMeta.{self.name}"
-
-    def __int__(self) -> int:
-        return self.value
-
-
-_ORIGINS = ("DEFAULT", "IN_CUSTOM_FUNCTION", "MULTI_OUTPUT_NODE", "NO_GRAD_MODE", "INFERENCE_MODE")
-for _value, _name in enumerate(_ORIGINS):
-    setattr(CreationMeta, _name, CreationMeta(_value, _name))
-
-
-def _get_creation_meta(tensor: _C.Tensor) -> CreationMeta:
+def _get_creation_meta(tensor: _C.Tensor) -> Any:
     """How a view came about."""
-    return getattr(CreationMeta, _ORIGINS[_C.view_origin(tensor)])
+    from rushlight._numbered import CreationMeta
+
+    return CreationMeta(_C.view_origin(tensor))
 
 
-def _set_creation_meta(tensor: _C.Tensor, meta: CreationMeta) -> None:
+def _set_creation_meta(tensor: _C.Tensor, meta: Any) -> None:
     """Changes what is remembered of a view's making."""
     _C.set_view_origin(tensor, int(meta))
 
@@ -289,7 +270,7 @@ def _set_graph_exec_group(group: Any) -> None:
 
 
 _AUTOGRAD = (
-    CreationMeta, _get_creation_meta, _set_creation_meta, _push_saved_tensors_default_hooks,
+    _get_creation_meta, _set_creation_meta, _push_saved_tensors_default_hooks,
     _pop_saved_tensors_default_hooks, _top_saved_tensors_default_hooks, _saved_tensors_hooks_is_enabled,
     _saved_tensors_hooks_enable, _saved_tensors_hooks_disable, _saved_tensors_hooks_set_tracing,
     _saved_tensors_hooks_get_disabled_error_message, _unsafe_set_version_counter, _get_sequence_nr,
@@ -303,9 +284,13 @@ _CORE = (
 )  # fmt: skip
 
 
-def _of_the_profiler(name: str) -> Any:
+def _when_asked(name: str) -> Any:
     from rushlight import autograd
 
+    if name == "CreationMeta":
+        from rushlight._numbered import CreationMeta
+
+        return CreationMeta
     if name in autograd._OF_THE_PROFILER or name in ("_profiler_enabled", "kineto_available"):
         return getattr(autograd, name)
     raise AttributeError(f"module 'torch._C._autograd' has no attribute '{name}'")
@@ -313,7 +298,7 @@ def _of_the_profiler(name: str) -> Any:
 
 def _install() -> None:
     _C._autograd = ModuleType("torch._C._autograd")
-    _C._autograd.__getattr__ = _of_the_profiler
+    _C._autograd.__getattr__ = _when_asked
     for item in (_C.SavedTensor, *_AUTOGRAD):
         setattr(_C._autograd, item.__name__, item)
     for item in _CORE:

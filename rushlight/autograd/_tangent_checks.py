@@ -7,6 +7,7 @@ from rushlight import _C
 from rushlight.autograd._jacobians import (
     GradcheckError,
     Mismatch,
+    considering,
     difference,
     indices_of,
     is_close,
@@ -30,7 +31,7 @@ def check_forward(function, inputs, targets, places, options) -> None:
         if part == "imaginary" and not imaginary:
             continue
         units = [unit if i in imaginary else 1.0 for i in range(len(targets))]
-        kinds = [f"While considering the {part} part of complex inputs only, " if i in imaginary else ""
+        kinds = [considering(part, "inputs") if i in imaginary else options["kind"](i)
                  for i in range(len(targets))]  # fmt: skip
         check(function, inputs, targets, units, kinds, places, options)
 
@@ -112,7 +113,7 @@ def check_undefined_forward(function, inputs, targets, places) -> None:
                 )
 
 
-_BATCHED_FORWARD = """
+FAILED_BATCHED_GRAD_MSG_FWD_AD = """
 
 gradcheck failed while testing batched gradient computation with forward-mode AD.
 Call gradcheck with `check_batched_forward_grad=False` to leave this test out.
@@ -131,7 +132,7 @@ def check_batched_forward(function, inputs, targets, places) -> None:
                 joint = _pushed(function, inputs, targets, {i: both}, places)
         except RuntimeError as error:
             raise GradcheckError(
-                f"While computing batched gradients, got: {error}\n{_BATCHED_FORWARD}"
+                f"While computing batched gradients, got: {error}\n{FAILED_BATCHED_GRAD_MSG_FWD_AD}"
             ) from error
         for o, found in enumerate(joint):
             expected = [row[o] for row in single]
@@ -139,6 +140,6 @@ def check_batched_forward(function, inputs, targets, places) -> None:
                 continue
             if not is_close(found, expected[0] + expected[1], 1e-8, 1e-5):
                 raise GradcheckError(
-                    f"For output {o} and input {i}:\n{_BATCHED_FORWARD}\nGot:\n{found}\n\nExpected:\n"
-                    f"{expected[0] + expected[1]}\n"
+                    f"For output {o} and input {i}:\n{FAILED_BATCHED_GRAD_MSG_FWD_AD}\nGot:\n{found}\n\n"
+                    f"Expected:\n{expected[0] + expected[1]}\n"
                 )

@@ -9,6 +9,7 @@ combination of rows and columns instead of all of them.
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import rushlight
@@ -45,6 +46,7 @@ from rushlight.autograd._jacobians import (
     Mismatch,
     agree,
     analytical_jacobians,
+    considering,
     dense,
     difference,
     gradients_of,
@@ -57,6 +59,12 @@ from rushlight.autograd._jacobians import (
     slow_says,
     tensors_of,
     with_every_element,
+)
+from rushlight.autograd._jacobians import (
+    _check_outputs_same_dtype_and_shape as _check_outputs_same_dtype_and_shape,
+)
+from rushlight.autograd._tangent_checks import (
+    FAILED_BATCHED_GRAD_MSG_FWD_AD as FAILED_BATCHED_GRAD_MSG_FWD_AD,
 )
 from rushlight.autograd._tangent_checks import check_batched_forward, check_forward, check_undefined_forward
 from rushlight.autograd.function import Function
@@ -111,8 +119,8 @@ def _kinds(output: Tensor) -> Iterator[tuple[int, Any, str]]:
     if not output.is_complex():
         yield 0, 1.0, ""
         return
-    yield 1, 1j, "While considering the imaginary part of complex outputs only, "
-    yield 0, 1.0, "While considering the real part of complex outputs only, "
+    yield 1, 1j, considering("imaginary", "outputs")
+    yield 0, 1.0, considering("real", "outputs")
 
 
 _NOT_REENTRANT = (
@@ -128,6 +136,29 @@ def _recorded(function, inputs, places) -> list[Tensor]:
     return [results[i] for i in places]
 
 
+def _same_twice(targets, output, unit, tolerance) -> list[Tensor]:
+    """The Jacobians by backward, which has to give them a second time."""
+    found = analytical_jacobians(targets, output, unit)
+    if not agree(found, analytical_jacobians(targets, output, unit), tolerance):
+        raise GradcheckError(_NOT_REENTRANT.format(tolerance))
+    return found
+
+
+def _check_analytical_jacobian_attributes(
+    inputs: tuple,
+    output: Tensor,
+    nondet_tol: float,
+    check_grad_dtypes: bool,
+    fast_mode: bool = False,
+    v: Any = None,
+) -> tuple[Tensor, ...]:
+    """The Jacobians of an output by backward, of the right sizes and dtypes and the same a second time."""
+    if fast_mode or v is not None:
+        raise NotImplementedError("_check_analytical_jacobian_attributes of a vector is not implemented")
+    targets = [t for t in _iter_tensors(inputs) if t.requires_grad]
+    return tuple(_same_twice(targets, output, 1.0, nondet_tol))
+
+
 def _check_slow(function, inputs, targets, places, options) -> None:
     eps, atol, rtol, nondet = options["eps"], options["atol"], options["rtol"], options["nondet_tol"]
     moved = inputs if options["masked"] else tuple(map(with_every_element, inputs))
@@ -139,14 +170,10 @@ def _check_slow(function, inputs, targets, places, options) -> None:
     outputs = _recorded(function, inputs, places)
     for o, output in enumerate(outputs):
         for part, unit, kind in _kinds(output):
-            analytical = analytical_jacobians(targets, output, unit)
-            again = analytical_jacobians(targets, output, unit)
-            if not agree(analytical, again, nondet):
-                raise GradcheckError(_NOT_REENTRANT.format(nondet))
-            for i, found in enumerate(analytical):
+            for i, found in enumerate(_same_twice(targets, output, unit, nondet)):
                 expected = numerical[i][o][part]
                 if not is_close(found, expected.to(found.dtype), atol, rtol):
-                    raise Mismatch(expected.to(found.dtype), found, o, i, kind)
+                    raise Mismatch(expected.to(found.dtype), found, o, i, kind or options["kind"](o))
 
 
 def _check_fast(function, inputs, targets, places, options) -> None:
@@ -181,7 +208,7 @@ def _check_fast(function, inputs, targets, places, options) -> None:
                 slack = atol * float(each[0].sum()) * float(weights.sum())
                 if not is_close(found, expected.to(found.dtype), slack, rtol):
                     more = slow_says(_check_slow, function, inputs, targets, places, options)
-                    raise Mismatch(expected, found, o, i, kind, more=more)
+                    raise Mismatch(expected, found, o, i, kind or options["kind"](o), more=more)
 
 
 def _number(parts: list[Tensor]) -> Tensor:
@@ -283,7 +310,7 @@ def _check_layout(grad: Tensor, target: Tensor) -> None:
             )
 
 
-_BATCHED = """
+FAILED_BATCHED_GRAD_MSG = """
 gradcheck or gradgradcheck failed while testing batched gradient computation.
 Call it with `check_batched_grad=False` to leave this test out.
 """
@@ -305,60 +332,157 @@ def _check_batched(outputs, targets) -> None:
         except RuntimeError as error:
             if any(map(_C.is_compressed, targets)):
                 raise  # torch stumbles over such a gradient where it does not look for errors
-            raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED}") from error
+            raise GradcheckError(
+                f"While computing batched gradients, got: {error}\n{FAILED_BATCHED_GRAD_MSG}"
+            ) from error
         for place, grads in enumerate(batched):
             if _C.is_any_sparse(grads):
-                raise GradcheckError(f"While computing batched gradients, got: sparse ones\n{_BATCHED}")
+                raise GradcheckError(
+                    f"While computing batched gradients, got: sparse ones\n{FAILED_BATCHED_GRAD_MSG}"
+                )
             expected = rushlight.stack([row[place] for row in single])
             if grads is not None and not is_close(grads, expected, 1e-8, 1e-5):
                 raise GradcheckError(
-                    f"For output {o} and input {place}:\n{_BATCHED}\nGot:\n{grads}\n\nExpected:\n{expected}\n"
+                    f"For output {o} and input {place}:\n{FAILED_BATCHED_GRAD_MSG}\nGot:\n{grads}\n\n"
+                    f"Expected:\n{expected}\n"
                 )
 
 
-def _check(function: Callable, inputs: Any, options: dict) -> bool:
-    if not options["check_forward_ad"] and not options["check_backward_ad"]:
-        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if options["check_batched_grad"] and not options["check_backward_ad"]:
-        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
-    if options["check_batched_forward_grad"] and not options["check_forward_ad"]:
-        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+def _check_no_differentiable_outputs(
+    func: Callable, inputs: tuple, func_out: Any, eps: float, *, is_forward_ad: bool
+) -> bool:
+    """A function whose outputs have no gradient must not change with its inputs, unless to integers."""
+    floating = [t.dtype.is_floating_point or t.dtype.is_complex for t in func_out]
+    return _check_still(func, inputs, [i for i, one in enumerate(floating) if one], eps)
+
+
+def _check_still(function, inputs, places, eps) -> bool:
+    for target in _moving_inputs(inputs):
+        for real, imag in numerical_jacobians(function, inputs, places, target, eps):
+            if bool((real != 0).any()) or bool((imag != 0).any()):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+    return True
+
+
+def _moving_inputs(inputs: tuple) -> list[Tensor]:
+    return [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+
+
+def _moving_places(func_out: Any) -> list[int]:
+    return [i for i, t in enumerate(_as_tuple(func_out)) if t.requires_grad]
+
+
+def _slow_gradcheck(
+    func: Callable,
+    func_out: Any,
+    tupled_inputs: tuple,
+    outputs: Any,
+    eps: float,
+    rtol: float,
+    atol: float,
+    check_grad_dtypes: bool,
+    nondet_tol: float,
+    *,
+    use_forward_ad: bool = False,
+    complex_indices: Any = None,
+    test_imag: bool = False,
+    masked: bool | None = False,
+    fast_mode: bool = False,
+) -> bool:
+    """Compares the Jacobians of `outputs`, those of `func_out` that require grad, with finite differences,
+    after which they are computed anew, because these write to the inputs. Of one part of a complex function
+    `complex_indices` and `test_imag` tell what errors are to say."""
+    about = considering("imaginary" if test_imag else "real", "inputs" if use_forward_ad else "outputs")
+    parts = complex_indices or ()
+    options = {
+        "eps": eps, "atol": atol, "rtol": rtol, "nondet_tol": nondet_tol, "masked": masked,
+        "fast_mode": fast_mode, "kind": lambda index: about if index in parts else "",
+    }  # fmt: skip
+    check: Callable = check_forward if use_forward_ad else _check_fast if fast_mode else _check_slow
+    inputs = tuple(tupled_inputs)
+    check(func, inputs, _moving_inputs(inputs), _moving_places(func_out), options)
+    return True
+
+
+def _fast_gradcheck(*given: Any, **options: Any) -> bool:
+    """What `_slow_gradcheck` compares, by one random combination of the elements."""
+    return _slow_gradcheck(*given, **options, fast_mode=True)
+
+
+def _gradcheck_real_imag(
+    gradcheck_fn: Callable,
+    func: Callable,
+    func_out: Any,
+    tupled_inputs: tuple,
+    outputs: Any,
+    eps: float,
+    rtol: float,
+    atol: float,
+    check_grad_dtypes: bool,
+    check_forward_ad: bool,
+    check_backward_ad: bool,
+    nondet_tol: float,
+    check_undefined_grad: bool,
+) -> None:
+    """Has `gradcheck_fn` compare what backward gives and what forward mode does, also where tangents miss."""
+    given = (func, func_out, tupled_inputs, outputs, eps, rtol, atol, check_grad_dtypes, nondet_tol)
+    if check_backward_ad:
+        gradcheck_fn(*given)
+    if check_forward_ad:
+        gradcheck_fn(*given, use_forward_ad=True)
+        if check_undefined_grad:
+            check_undefined_forward(
+                func, tupled_inputs, _moving_inputs(tupled_inputs), _moving_places(func_out)
+            )
+
+
+def _gradcheck_helper(
+    func: Callable,
+    inputs: Any,
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_undefined_grad: bool,
+    check_grad_dtypes: bool,
+    check_batched_grad: bool,
+    check_batched_forward_grad: bool,
+    check_forward_ad: bool,
+    check_backward_ad: bool,
+    fast_mode: bool,
+    masked: bool | None,
+) -> bool:
+    """What gradcheck does; it raises."""
     inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
     targets = _checked_inputs(inputs)
-    if options["check_forward_ad"] and any(t.layout is _mkldnn for t in targets):
+    if check_forward_ad and any(t.layout is _mkldnn for t in targets):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
     for target in targets:
-        if options["check_forward_ad"] and _C.is_compressed(target):  # there are no tangents of such tensors
+        if check_forward_ad and _C.is_compressed(target):  # there are no tangents of such tensors
             target.stride()
-    results = results_of(function(*inputs))
-    places = [i for i, t in enumerate(results) if t.requires_grad]
+    results = results_of(func(*inputs))
+    places = _moving_places(results)
     if not places:
-        still = [i for i, t in enumerate(results) if t.dtype.is_floating_point or t.dtype.is_complex]
-        if options["fast_mode"]:  # which moves all elements at once and looks at integers too
-            still = list(range(len(results)))
-        for target in targets:
-            for real, imag in numerical_jacobians(function, inputs, still, target, options["eps"]):
-                if bool((real != 0).any()) or bool((imag != 0).any()):
-                    raise GradcheckError("Numerical gradient for function expected to be zero")
+        if fast_mode:  # which moves all elements at once and looks at integers too
+            return _check_still(func, inputs, list(range(len(results))), eps)
+        return _check_no_differentiable_outputs(func, inputs, results, eps, is_forward_ad=check_forward_ad)
+    differentiable = [results[i] for i in places]
+    _check_outputs(differentiable)
+    _gradcheck_real_imag(
+        functools.partial(_fast_gradcheck if fast_mode else _slow_gradcheck, masked=masked),
+        func, results, inputs, differentiable, eps, rtol, atol, check_grad_dtypes, check_forward_ad,
+        check_backward_ad, nondet_tol, check_undefined_grad,
+    )  # fmt: skip
+    if check_batched_forward_grad:
+        check_batched_forward(func, inputs, targets, places)
+    if not check_backward_ad:
         return True
-    _check_outputs([results[i] for i in places])
-    if options["check_backward_ad"]:
-        check = _check_fast if options["fast_mode"] else _check_slow
-        check(function, inputs, targets, places, options)
-    if options["check_forward_ad"]:
-        check_forward(function, inputs, targets, places, options)
-        if options["check_undefined_grad"]:
-            check_undefined_forward(function, inputs, targets, places)
-    if options["check_batched_forward_grad"]:
-        check_batched_forward(function, inputs, targets, places)
-    if not options["check_backward_ad"]:
-        return True
-    outputs = _recorded(function, inputs, places)
-    if options["check_batched_grad"]:
+    outputs = _recorded(func, inputs, places)
+    if check_batched_grad:
         _check_batched(outputs, targets)
-    _check_scaled(outputs, targets, options["check_grad_dtypes"])
-    if options["check_undefined_grad"]:
-        _check_undefined(function, inputs, targets)
+    _check_scaled(outputs, targets, check_grad_dtypes)
+    if check_undefined_grad:
+        _check_undefined(func, inputs, targets)
     return True
 
 
@@ -387,12 +511,18 @@ def gradcheck(
     True
     """
     options = dict(locals())
-    del options["func"], options["inputs"]
-    if raise_exception:
-        return _check(func, inputs, options)
+    if not check_forward_ad and not check_backward_ad:
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    del options["raise_exception"]
     try:
-        return _check(func, inputs, options)
+        return _gradcheck_helper(**options)
     except GradcheckError:
+        if raise_exception:
+            raise
         return False
 
 
@@ -544,8 +674,7 @@ def _test_undefined_forward_mode(func: Callable, outputs: Any, inputs: tuple) ->
 
 def _moving(func: Callable, inputs: tuple) -> tuple[list[Tensor], list[int]]:
     """The inputs that require grad, and the places of the outputs that do."""
-    targets = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
-    return targets, [i for i, t in enumerate(results_of(func(*inputs))) if t.requires_grad]
+    return _moving_inputs(inputs), _moving_places(results_of(func(*inputs)))
 
 
 def _check_inputs(tupled_inputs: tuple) -> bool:

@@ -240,10 +240,11 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
 
 
 def _register(kind: str) -> Callable:
-    def register(self, *hook):
-        if len(hook) != 1:
+    def register(self, *hook, **named):
+        if named or len(hook) != 1:
             name = f"{self.name()}.register_{'pre' if kind == 'pre' else ''}hook"
-            raise TypeError(f"{name}() takes exactly one argument ({len(hook)} given)")
+            takes = "no keyword arguments" if named else f"exactly one argument ({len(hook)} given)"
+            raise TypeError(f"{name}() takes {takes}")
         node, where, fn = self, kind, hook[0]
         if kind == "post" or self._facade:
             from rushlight.autograd import _facades

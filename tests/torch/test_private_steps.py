@@ -15,6 +15,14 @@ w, y, s, o = x.detach().clone().requires_grad_(), x ** 2, torch.eye(2).to_sparse
 e = o(1, dtype=torch.float64).requires_grad_().expand(3)
 F = import_module(f'{torch.__name__}.autograd.forward_ad')
 with F.dual_level(): F.make_dual(o(1), o(1))  # the first time torch compiles something, and warns
+limits = 1e-6, 1e-3, 1e-5, True, 0.0
+wide, loose = (1e-6, 1e-3, 1e-5, True, True, True, 0.0, True), (1e-6, 1e-5, 1e-3, 0.0, False, False)
+def half(x): return x * x.detach()
+class Unsure(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x ** 2
+    @staticmethod
+    def backward(ctx, g): return g * torch.rand(2, dtype=g.dtype)
 def rounded(j): return (torch.view_as_real(j) if j.is_complex() else j).round(decimals=4)
 def near(found): return [list(map(rounded, row)) for row in found]
 def kinds(found): return [(t.requires_grad, t.is_leaf, tuple(t.shape), t.dtype) for t in found]
@@ -56,6 +64,30 @@ A._autograd_grad((y, w.detach()), (x,), (o(2).double(),) * 2), A._autograd_grad(
 A._validate_v((x,), (x, x), True)
 A._validate_v((x,), (x, x), False)
 A._validate_v((x,), (x[:1],), True)
+[G._check_outputs_same_dtype_and_shape(o(2), o(2), 1e-6)]
+G._check_outputs_same_dtype_and_shape(o(2), o(3), 1e-6)
+G._check_outputs_same_dtype_and_shape(o(2), o(2).double(), 1e-6, (1,))
+[G._check_no_differentiable_outputs(lambda x: x.long(), (x,), (x.long(),), 1e-6, is_forward_ad=False)]
+G._check_no_differentiable_outputs(lambda x: x.detach() * 2, (x,), (w.detach(),), 1e-6, is_forward_ad=False)
+[rounded(t) for t in G._check_analytical_jacobian_attributes((x, w), x ** 2 * w, 0.0, False)]
+G._check_analytical_jacobian_attributes((x,), Unsure.apply(x), 0.0, False)
+"""
+for _step in ("_slow_gradcheck", "_fast_gradcheck"):
+    LINES += f"""
+[G.{_step}(lambda x: x ** 2, y, (x,), (y,), *limits, use_forward_ad=k) for k in (False, True)]
+G.{_step}(half, v := half(x), (x,), (v,), *limits)
+G.{_step}(half, v := half(x), (x,), (v,), *limits, complex_indices=[0], test_imag=True)
+G.{_step}(half, v := half(x), (x,), (v,), *limits, complex_indices=[0])
+G.{_step}(Unsure.apply, v := Unsure.apply(x), (x,), (v,), *limits)
+G.{_step}(half, v := half(x), (x,), (v,), *limits, use_forward_ad=True)
+G.{_step}(half, v := half(x), (x,), (v,), *limits, use_forward_ad=True, complex_indices=[0])
+[G._gradcheck_real_imag(G.{_step}, lambda z: z * z, v := z * z, (z,), (v,), *wide)]
+G._gradcheck_real_imag(G.{_step}, half, v := half(z), (z,), (v,), *wide)
+"""
+LINES += """
+[G._gradcheck_helper(lambda z: z * z, (z,), *loose, True, False, True, True, k, k) for k in (False, True)]
+G._gradcheck_helper(half, (z,), *loose, True, False, True, True, True, False)
+isinstance(G.FAILED_BATCHED_GRAD_MSG, str), isinstance(G.FAILED_BATCHED_GRAD_MSG_FWD_AD, str)
 """
 LINES = [line for line in LINES.splitlines() if line]
 for _kind in ("outputs", "grad_inputs", "jacobian", "other"):
@@ -98,6 +130,10 @@ P.TorchDispatchMode.supports_higher_order_operators, P.TorchDispatchMode.ignore_
 O._len_torch_function_stack(), O._is_torch_function_mode_enabled(), O._has_torch_function_variadic(x, 3)
 [C.is_autocast_enabled(), C.get_autocast_cpu_dtype(), C.finfo(torch.float32).eps, C._has_storage(x)]
 [C._enter_dual_level(), C._exit_dual_level(level=0)]
+dict(C._autograd.CreationMeta.__members__), C._autograd._get_creation_meta(x.detach()[:1])
+C._autograd.CreationMeta(3), C._autograd.CreationMeta.DEFAULT == 0
+y.grad_fn.register_hook(hook=print)
+y.grad_fn.register_prehook(print, hook=print)
 """
 SETUP_NAMES = (
     SETUP
