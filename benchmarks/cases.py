@@ -63,6 +63,24 @@ def select(torch):
     return lambda: x[0]
 
 
+@case("torch.add(a, b, out=c), 4x4", target=5)
+def add_to_given(torch):
+    a, b, c = torch.randn(4, 4), torch.randn(4, 4), torch.empty(4, 4)
+    return lambda: torch.add(a, b, out=c)
+
+
+@case("torch.mm(a, b, out=c), 4x4", target=3)
+def multiply_to_given(torch):
+    a, b, c = torch.randn(4, 4), torch.randn(4, 4), torch.empty(4, 4)
+    return lambda: torch.mm(a, b, out=c)
+
+
+@case("torch.add(a, b, alpha=2), 4x4", target=5)
+def add_scaled(torch):
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    return lambda: torch.add(a, b, alpha=2)
+
+
 @case("network of document 000 (N=50), forward + backward", target=6)
 def document_network(torch):
     torch.manual_seed(0)

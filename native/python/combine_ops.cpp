@@ -7,6 +7,7 @@
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "index_ops.h"
+#include "outputs.h"
 #include "window.h"
 
 namespace rl {
@@ -101,7 +102,7 @@ bool all_channels_last(const TensorList& tensors) {
 }
 
 // cat(tensors[]; dim). Empty vectors are skipped, whatever the others' rank: torch's old habit.
-PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
+PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   TensorList tensors(args[0]);
   if (tensors.size == 0) fail(PyExc_ValueError, "torch.cat(): expected a non-empty list of Tensors");
   auto skipped = [](const Tensor* t) { return t->ndim == 1 && t->size(0) == 0; };
@@ -141,8 +142,10 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
   shape.sizes[dim] = length;
   if (overflow) fail_overflow(shape);
   int64_t strides[MAX_DIMS];
-  all_channels_last(tensors) ? channels_last_strides(shape, strides) : contiguous_strides(shape, strides);
-  TensorRef result = new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
+  bool turned = !out && all_channels_last(tensors);
+  turned ? channels_last_strides(shape, strides) : contiguous_strides(shape, strides);
+  TensorRef result = out ? result_in(out, shape, dtype, model->device())
+                         : new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
   if (model->is_meta() || join_rows(result.get(), tensors, dim)) return result.release_object();
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
@@ -154,7 +157,7 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
 }
 
 // stack(tensors[]; dim)
-PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor*) {
+PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   TensorList tensors(args[0]);
   if (tensors.size == 0) fail(PyExc_RuntimeError, "stack expects a non-empty TensorList");
   Tensor* model = tensors[0];
@@ -171,7 +174,7 @@ PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor*) {
   shape.append(tensors.size);
   for (int d = dim; d < model->ndim; d++) shape.append(model->size(d));
   int64_t strides[MAX_DIMS];
-  if (dim < model->ndim && all_channels_last(tensors)) {
+  if (!out && dim < model->ndim && all_channels_last(tensors)) {
     // In torch this is a cat along `dim`, which keeps the format, and a view of that.
     Shape joined;
     joined.assign(model->sizes());
@@ -183,7 +186,9 @@ PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor*) {
   } else {
     contiguous_strides(shape, strides);
   }
-  TensorRef result = new_strided(shape, {strides, size_t(shape.ndim)}, tensors.dtype(), model->device());
+  DType dtype = tensors.dtype();
+  TensorRef result = out ? result_in(out, shape, dtype, model->device())
+                         : new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
   if (model->is_meta()) return result.release_object();
   for (int d = 0; d < model->ndim; d++) strides[d] = result->stride(d < dim ? d : d + 1);
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
@@ -421,8 +426,8 @@ PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tenso
 }
 
 ModuleInit init([](PyObject*) {
-  define("cat(tensors[]; dim)", cat_forward);
-  define("stack(tensors[]; dim)", stack_forward);
+  define("cat(tensors[]; dim)", cat_forward, Primitive::WRITES_OUT);
+  define("stack(tensors[]; dim)", stack_forward, Primitive::WRITES_OUT);
   define("block_diag(tensors[])", block_diag_forward);
   define("flip(x; dims)", flip_forward);
   define("roll(x; shifts, dims)", roll_forward);

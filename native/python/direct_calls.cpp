@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "outputs.h"
 #include "signatures.h"
 
 namespace rl {
@@ -24,7 +25,8 @@ struct DirectCall {
     PyObject* constant;  // None, (), a bool or a number
   };
   std::vector<Argument> arguments;
-  PyTypeObject* kind = nullptr;  // of return_types, or null
+  int out = -1;  // the parameter that the result is written to, or -1
+  PyTypeObject *kind = nullptr, *written_kind = nullptr;  // of return_types, or null; the second with `out`
   NativeCall native = nullptr;
 };
 
@@ -97,18 +99,23 @@ DirectCall read_one(std::string_view text) {
     return -1;
   };
   std::string_view made = text.substr(arrow + 4);
+  call.out = parameter("out");
   if (call.itself = parameter(made); call.itself >= 0) return call;
   size_t open = made.find('(');
   if (open == made.npos || !made.ends_with(')')) fail_reading(text);
   std::string name(made.substr(0, open));
   if (size_t colon = name.find(": "); colon != name.npos) {
     if (!name.starts_with("return_types.")) fail_reading(text);
-    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.return_types"));
-    Ref<PyObject> kind = checked(PyObject_GetAttrString(module.get(), name.substr(13, colon - 13).c_str()));
-    if (!PyType_Check(kind.get()) ||
-        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(kind.get()), &PyTuple_Type))
-      fail_reading(text);
-    call.kind = reinterpret_cast<PyTypeObject*>(kind.release());
+    auto type_called = [&](std::string type) {
+      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.return_types"));
+      Ref<PyObject> kind = checked(PyObject_GetAttrString(module.get(), type.c_str()));
+      if (!PyType_Check(kind.get()) ||
+          !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(kind.get()), &PyTuple_Type))
+        fail_reading(text);
+      return reinterpret_cast<PyTypeObject*>(kind.release());
+    };
+    call.kind = type_called(name.substr(13, colon - 13));
+    if (call.out >= 0) call.written_kind = type_called(name.substr(13, colon - 13) + "_out");
     name = name.substr(colon + 2);
   }
   call.in_place = name.ends_with('_');
@@ -122,6 +129,9 @@ DirectCall read_one(std::string_view text) {
   });
   if (call.arguments.size() != call.op->args.size() || call.arguments.size() > DirectCall::MOST ||
       call.parameters.size() > DirectCall::MOST)
+    fail_reading(text);
+  if (call.out >= 0 && (call.in_place || call.op->outputs.size() != (call.kind ? 2 : 1) ||
+                        call.op->options & Primitive::VIEW || call.op->list_output))
     fail_reading(text);
   return call;
 }
@@ -145,6 +155,8 @@ bool is_real_number(PyObject* o) {
   return is_plain_int(o);
 }
 
+bool is_of_floats(PyObject* o) { return o && is_plain_tensor(o) && is_differentiable(as_tensor(o)->dtype); }
+
 // Only what is surely right; see Note [direct calls]. `first` is null while it is not known.
 bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
   if (o == Py_None) return p.takes_none;
@@ -157,6 +169,15 @@ bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
     case 'S':
       return is_plain_tensor(o) && first && is_plain_tensor(first) &&
              as_tensor(o)->dtype == as_tensor(first)->dtype;
+    case 'A': return is_plain_tensor(o) && as_tensor(o)->dtype != DType::b1;
+    case 'V': return is_plain_tensor(o) && as_tensor(o)->ndim == 1;
+    case 'M': return is_plain_tensor(o) && as_tensor(o)->ndim == 2;
+    case 'H': return is_plain_tensor(o) && as_tensor(o)->ndim > 2;
+    case 'a': return is_real_number(o) || (is_plain_tensor(o) && as_tensor(o)->dtype != DType::b1);
+    case 'w': return is_plain_int(o) || (is_real_number(o) && is_of_floats(first));
+    case 'e':
+      return is_real_number(o) && (PyFloat_CheckExact(o) || is_of_floats(first) || PyLong_AsLongLong(o) >= 0);
+    case 'o': return is_plain_int(o) && PyLong_AsLongLong(o) == 1;
     case 'n': return is_plain_tensor(o) || is_real_number(o);
     case 'f': return is_real_number(o);
     case 'i': return is_plain_int(o);
@@ -219,6 +240,12 @@ struct Bound {
   }
 };
 
+Ref<PyObject> as_kind(PyTypeObject* kind, Ref<PyObject> result) {
+  if (!kind || !result) return result;
+  Ref<PyObject> values = checked(PyTuple_Pack(1, result.get()));
+  return checked(PyTuple_Type.tp_new(kind, values.get(), nullptr));
+}
+
 }  // namespace
 
 NativeCallInit::NativeCallInit(const char* name, NativeCall call) { natives().emplace(name, call); }
@@ -254,10 +281,13 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         const auto& [parameter, constant] = call.arguments[i];
         given[i] = parameter < 0 ? constant : bound.values[parameter];
       }
+      PyObject* out = call.out < 0 ? Py_None : bound.values[call.out];
+      if (out != Py_None) {
+        if (method || !write_directly(*call.op, given, out)) return nullptr;
+        return as_kind(call.written_kind, share(out)).release();
+      }
       Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : rl::call(*call.op, given));
-      if (!call.kind || !result) return result.release();
-      Ref<PyObject> values = checked(PyTuple_Pack(1, result.get()));
-      return PyTuple_Type.tp_new(call.kind, values.get(), nullptr);
+      return as_kind(call.kind, std::move(result)).release();
     }
     return nullptr;
   });

@@ -245,6 +245,33 @@ PyObject* forward_alike(const Elementwise& entry, const Tensor* a, const Tensor*
   return result.release_object();
 }
 
+DType loop_dtype(const Elementwise& entry, DType promoted) {
+  if (entry.promote == Promote::int_to_float && !is_differentiable(promoted)) return default_dtype();
+  if (entry.promote == Promote::bool_to_int && promoted == DType::b1) return DType::i64;
+  return promoted;
+}
+
+DType result_dtype(const Elementwise& entry, DType computed) {
+  return entry.out == OutType::same      ? computed
+         : entry.out == OutType::boolean ? DType::b1
+                                         : to_real(computed);
+}
+
+bool is_conditional(const Primitive& op) { return op.args[0] == "condition"; }
+
+// The scalar attributes of a call where they are numbers that every dtype of floats holds.
+bool scalar_params(const Elementwise& entry, PyObject* const* args, DType dtype, Param* params) {
+  for (int k = 0; k < entry.n_scalars; k++) {
+    PyObject* o = args[entry.n_inputs + k];
+    Scalar value;
+    bool fits = PyFloat_CheckExact(o) || PyLong_CheckExact(o);
+    if (!fits || !is_differentiable(dtype) || !scalar_from_python(o, value)) return false;
+    if (dtype != DType::f64 && std::abs(value.real_value()) > 65504.0) return false;  // CHECKS_SCALARS
+    params[k] = param_of(value, entry, dtype);
+  }
+  return true;
+}
+
 // What most calls are: small contiguous operands of one dtype and shape, or one of them a Python number of a
 // kind that does not change the dtype. Everything below is then known in advance (about 60 ns saved of 120 a
 // call).
@@ -289,17 +316,8 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
     steps[k + 1] = 0;
   }
   Param params[4];
-  for (int k = 0; k < entry.n_scalars; k++) {
-    PyObject* o = args[entry.n_inputs + k];
-    Scalar value;
-    bool fits = PyFloat_CheckExact(o) || PyLong_CheckExact(o);
-    if (!fits || !is_differentiable(t->dtype) || !scalar_from_python(o, value)) return nullptr;
-    if (t->dtype != DType::f64 && std::abs(value.real_value()) > 65504.0) return nullptr;  // CHECKS_SCALARS
-    params[k] = param_of(value, entry, t->dtype);
-  }
-  DType dtype = entry.out == OutType::same      ? t->dtype
-                : entry.out == OutType::boolean ? DType::b1
-                                                : to_real(t->dtype);
+  if (!scalar_params(entry, args, t->dtype, params)) return nullptr;
+  DType dtype = result_dtype(entry, t->dtype);
   TensorRef result = new_same_shape(t, dtype);
   data[0] = result->data();
   steps[0] = dtype_size(dtype);
@@ -307,37 +325,70 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
   return result.release_object();
 }
 
-// The same for `a += b` and for gradients that are summed up: everything contiguous, of one dtype and shape,
-// and `out` either one of the operands or memory of its own.
-bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
-  if (!out->is_contiguous() || out->numel > GRAIN || out->is_meta() || entry.out != OutType::same)
-    return false;
-  if (entry.promote != Promote::none && !is_differentiable(out->dtype)) return false;
-  Loop loop = entry.loops[int(out->dtype)];
-  if (!loop) return false;
-  int size = dtype_size(out->dtype);
-  char* data[3] = {out->data()};
-  int64_t steps[3] = {size};
-  alignas(16) char number[16];
+// The same for `a += b`, for gradients that are summed up and for `out=`: everything contiguous, of one dtype
+// and shape, and `out` either one of the operands or memory of its own.
+bool write_plain(const Primitive& op, const Elementwise& entry, PyObject* const* args, Tensor* out) {
+  if (!out->is_contiguous() || out->numel > GRAIN || out->is_meta() || entry.divides) return false;
+  int first = entry.n_inputs == 3 && is_conditional(op);
+  DType dtype = is_plain_tensor(args[first]) ? as_tensor(args[first])->dtype : out->dtype;
+  if (entry.promote != Promote::none && !is_differentiable(dtype)) return false;
+  Loop loop = entry.loops[int(dtype)];
+  if (!loop || result_dtype(entry, dtype) != out->dtype) return false;
+  char* data[4] = {out->data()};
+  int64_t steps[4] = {out->itemsize()};
+  alignas(16) char numbers[3][16];
   for (int k = 0; k < entry.n_inputs; k++) {
+    DType wanted = k < first ? DType::b1 : dtype;
     if (!is_plain_tensor(args[k])) {
-      bool fits = PyFloat_CheckExact(args[k]) ? is_floating(out->dtype)
-                                              : PyLong_CheckExact(args[k]) && is_differentiable(out->dtype);
+      bool fits = PyFloat_CheckExact(args[k]) ? is_floating(wanted)
+                                              : PyLong_CheckExact(args[k]) && is_differentiable(wanted);
       Scalar value;
-      if (!fits || loop_by_number(entry, out->dtype, k) || !scalar_from_python(args[k], value)) return false;
-      value.store(out->dtype, number);
-      data[k + 1] = number;
+      if (!fits || first || loop_by_number(entry, wanted, k) || !scalar_from_python(args[k], value))
+        return false;
+      value.store(wanted, numbers[k]);
+      data[k + 1] = numbers[k];
       steps[k + 1] = 0;
       continue;
     }
     Tensor* x = as_tensor(args[k]);
-    if (x->dtype != out->dtype || !x->is_contiguous() || !same_sizes(x, out) || x->is_meta()) return false;
-    if (x != out && x->storage == out->storage) return false;
+    if (x->dtype != wanted || !x->is_contiguous() || !same_sizes(x, out) || x->is_meta()) return false;
+    if (x != out && x->storage == out->storage && !(out->numel == 0 || !ranges_meet(x, out))) return false;
     data[k + 1] = x->data();
-    steps[k + 1] = size;
+    steps[k + 1] = x->itemsize();
   }
-  if (out->numel) loop(data, steps, out->numel, nullptr);
+  Param params[4];
+  if (!scalar_params(entry, args, dtype, params)) return false;
+  if (out->numel) loop(data, steps, out->numel, entry.n_scalars ? params : nullptr);
   return true;
+}
+
+// Whether the result is of the dtype and the sizes of `out`, so that it is written straight into it.
+bool is_right_for(const Primitive& op, const Elementwise& entry, PyObject* const* args, const Tensor* out) {
+  Shape shape;
+  Promotion promotion;
+  for (int k = 0; k < entry.n_inputs; k++) {
+    bool decides = k > 0 || !is_conditional(op);
+    Scalar number;
+    if (is_tensor(args[k])) {
+      broadcast_into(shape, as_tensor(args[k])->sizes());
+      if (decides) promotion.add(as_tensor(args[k]));
+    } else if (!scalar_from_python(args[k], number)) {
+      return false;
+    } else if (decides) {
+      promotion.add(number);
+    }
+  }
+  if (!std::ranges::equal(Sizes(shape), out->sizes())) return false;
+  for (int k = 0; (op.options & Primitive::SCALARS_PROMOTE) && k < entry.n_scalars; k++) {
+    Scalar number;
+    if (!scalar_from_python(args[entry.n_inputs + k], number) || number.kind == Scalar::complex_)
+      return false;
+    bool limit = entry.name == std::string_view("clamp_scalar") && is_floating(as_tensor(args[0])->dtype);
+    if (!limit) promotion.add(number);
+  }
+  DType computed = loop_dtype(entry, promotion.result());
+  return entry.loops[int(computed)] && result_dtype(entry, computed) == out->dtype &&
+         !(entry.divides && is_integral(computed));
 }
 
 // Where an operand has no data torch compares the shapes before the devices, and in other words.
@@ -362,7 +413,7 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
 // and would be set up for every small call too.
 [[gnu::noinline]] PyObject* forward_general(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
-  bool conditional = op.args[0] == "condition";
+  bool conditional = is_conditional(op);
   Operand operands[3];
   Promotion promotion;
   Device device;
@@ -444,16 +495,11 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
       !(entry.name == std::string_view("clamp_scalar") && is_floating(operands[0].tensor->dtype))) {
     for (int k = 0; k < entry.n_scalars; k++) promotion.add(scalars[k]);
   }
-  DType compute = promotion.result();
-  if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
-  if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;
+  DType compute = loop_dtype(entry, promotion.result()), made = result_dtype(entry, compute);
   Loop loop = entry.loops[int(compute)];
-  DType result_dtype = entry.out == OutType::same      ? compute
-                       : entry.out == OutType::boolean ? DType::b1
-                                                       : to_real(compute);
-  if (out && !can_cast(result_dtype, out->dtype)) {
+  if (out && !can_cast(made, out->dtype)) {
     failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
-          dtype_class_name(result_dtype), dtype_class_name(out->dtype));
+          dtype_class_name(made), dtype_class_name(out->dtype));
   }
   if (!loop) {
     if (is_rare(compute)) return forward_rare(op, args, out);
@@ -461,11 +507,11 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
   }
   TensorRef result;
   // Whether the loop writes straight into `out`: not where it may find, half way, that it cannot go on.
-  bool own = out && out->dtype == result_dtype && !(entry.divides && is_integral(compute));
+  bool own = out && out->dtype == made && !(entry.divides && is_integral(compute));
   if (own) {
     result = share(out);
   } else if (contiguous_all || (is_complex(compute) && entry.name == std::string_view("angle"))) {
-    result = new_tensor(shape, result_dtype, device);  // angles of complex numbers in torch's order
+    result = new_tensor(shape, made, device);  // angles of complex numbers in torch's order
   } else {
     int64_t strides[MAX_DIMS];
     if (op.options & LIES_AS_SECOND) {
@@ -474,7 +520,7 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
     } else {
       result_strides(operands, entry.n_inputs, shape, strides);
     }
-    result = new_strided(shape, {strides, size_t(shape.ndim)}, result_dtype, device);
+    result = new_strided(shape, {strides, size_t(shape.ndim)}, made, device);
   }
   if (meta) return own ? Py_NewRef(out->object()) : result.release_object();
   Operands iteration;
@@ -536,19 +582,25 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
 
 PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
-  if (entry.n_inputs <= 2 && !entry.divides) {
-    if (entry.n_inputs == 2 && !out && !entry.n_scalars && entry.out == OutType::same &&
-        is_plain_tensor(args[0]) && is_plain_tensor(args[1])) {
+  if (out) {
+    if (write_plain(op, entry, args, out)) return Py_NewRef(out->object());
+  } else if (entry.n_inputs <= 2 && !entry.divides) {
+    if (entry.n_inputs == 2 && !entry.n_scalars && entry.out == OutType::same && is_plain_tensor(args[0]) &&
+        is_plain_tensor(args[1])) {
       PyObject* result = forward_alike(entry, as_tensor(args[0]), as_tensor(args[1]));
       if (result) return result;
     }
-    if (out) {
-      if (!entry.n_scalars && write_plain(entry, args, out)) return Py_NewRef(out->object());
-    } else if (PyObject* result = forward_plain(entry, args)) {
-      return result;
-    }
+    if (PyObject* result = forward_plain(entry, args)) return result;
   }
   return forward_general(op, args, out);
+}
+
+bool write_elementwise(const Primitive& op, PyObject* const* args, Tensor* out) {
+  auto& entry = *static_cast<const Elementwise*>(op.payload);
+  if (write_plain(op, entry, args, out)) return true;
+  if (!is_right_for(op, entry, args, out)) return false;
+  checked(forward_general(op, args, out));
+  return true;
 }
 
 namespace {

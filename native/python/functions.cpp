@@ -12,6 +12,7 @@
 #include "forward_mode.h"
 #include "forwards.h"
 #include "keywords.h"
+#include "outputs.h"
 #include "primitive.h"
 #include "profiler.h"
 #include "signatures.h"
@@ -31,10 +32,11 @@ struct Function {
   PyObject* direct;                 // Note [direct calls]: the descriptions of them, a str, or null
   const DirectCalls* direct_calls;  // the same as they were read, null before the first call
   const Signatures* signatures;     // Note [signatures]: null if it has none or was not called yet
-  bool looked_up;                   // whether they have been asked for
-  bool takes_self;                  // a method: the first argument is not in its signatures
-  bool is_method;                   // takes no `out`, which is for functions
-  bool is_described;                // a native method in torch
+  Py_ssize_t accepted;  // as many tensors in a tuple `out` rushlight/_outputs.py has accepted; 0: not known
+  bool looked_up;       // whether they have been asked for
+  bool takes_self;      // a method: the first argument is not in its signatures
+  bool is_method;       // takes no `out`, which is for functions
+  bool is_described;    // a native method in torch
 };
 
 PyTypeObject* FunctionType = nullptr;
@@ -104,7 +106,11 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
       if (name) PyErr_Format(PyExc_TypeError, "%S() got an unexpected keyword argument 'out'", name.get());
       return false;
     }
-    if (args[positional + i] == Py_None) continue;
+    PyObject* out = args[positional + i];
+    if (out == Py_None) continue;
+    Py_ssize_t count = PyTuple_CheckExact(out) ? PyTuple_GET_SIZE(out) : 0;
+    bool known = is_tensor(out) || (count && count == f->accepted);
+    if (known && is_plain_output(args, positional + PyTuple_GET_SIZE(kwnames), positional + i)) return true;
     return guarded([&]() -> int {
              auto* self = reinterpret_cast<PyObject*>(f);
              Call call(args, positional, kwnames);
@@ -112,6 +118,7 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
              Ref<PyObject> made = checked(
                  PyObject_CallMethod(module.get(), "check", "OOO", self, call.args.get(), call.kwargs.get()));
              if (made.get() != Py_None) done = std::move(made);
+             if (count) f->accepted = count;
              return 1;
            }) == 1;
   }

@@ -16,6 +16,7 @@
 #include "../tensor/iterate.h"
 #include "devices.h"
 #include "forwards.h"
+#include "outputs.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -137,7 +138,7 @@ Matrix matrix_of(Tensor* t, bool adjoint, TensorRef& hold) {
 
 namespace {
 
-PyObject* mm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* mm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
   if (a->ndim != 2) fail(PyExc_RuntimeError, "self must be a matrix");
@@ -148,7 +149,7 @@ PyObject* mm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   if (k != terms) fail_product_shapes(m, k, terms, n);
   check_mm_dtypes(a, b);
   int64_t sizes[] = {m, n};
-  TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  TensorRef result = result_in(out, sizes, a->dtype, a->device());
   check_not_bool("addmm_impl_cpu_", result.get(), k);
   if (a->is_meta()) return result.release_object();
   TensorRef hold_a, hold_b;
@@ -199,7 +200,7 @@ void multiply_batches(Tensor* result, Sizes batch, const Batched& a, const Batch
                factors.beta);
 }
 
-PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
   if (a->ndim != 3) fail(PyExc_RuntimeError, "batch1 must be a 3D tensor");
@@ -216,7 +217,7 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   bool small = is_small_product(m, k, n);
   check_bmm_dtypes(a, b, small);
   int64_t sizes[] = {batch, m, n};
-  TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  TensorRef result = result_in(out, sizes, a->dtype, a->device());
   check_not_bool(small ? "bmm" : "addmm_impl_cpu_", result.get(), k);
   if (a->is_meta()) return result.release_object();
   TensorRef hold_a, hold_b;
@@ -276,7 +277,7 @@ bool torch_folds(const Tensor* a, const Tensor* b) {
 }
 
 // Products where an operand has more than two dimensions; a vector counts as one row of a or one column of b.
-PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
   check_same_device(a, b);
@@ -312,7 +313,7 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   Shape shape = batch;
   if (a->ndim > 1) shape.append(ma.rows);
   if (b->ndim > 1) shape.append(mb.cols);
-  TensorRef result = new_tensor(shape, a->dtype, a->device());
+  TensorRef result = result_in(out, shape, a->dtype, a->device());
   bool apart = !folds && is_small_product(ma.rows, ma.cols, mb.cols);
   const char* kernel = apart ? "bmm" : folds && vector ? "addmv_impl_cpu" : "addmm_impl_cpu_";
   check_not_bool(kernel, result.get(), ma.cols);
@@ -666,18 +667,18 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {
-  constexpr uint8_t FOLLOWS_FIRST = Primitive::FOLLOWS_FIRST;
+  constexpr uint16_t FOLLOWS_FIRST = Primitive::FOLLOWS_FIRST, WRITES_OUT = Primitive::WRITES_OUT;
   static const Form plain{false, false}, nh{false, true}, hn{true, false};
-  products.mm = &define("mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
+  products.mm = &define("mm(input, mat2)", mm_forward, FOLLOWS_FIRST | WRITES_OUT, &plain);
   // What einsum multiplies: of two matrices torch makes a batch of one.
   define("einsum_mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
   define("einsum_bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);
   define("mm_nh(a, b)", mm_forward, 0, &nh);
   define("mm_hn(a, b)", mm_forward, 0, &hn);
-  define("bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);
+  define("bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST | WRITES_OUT, &plain);
   define("bmm_nh(a, b)", bmm_forward, 0, &nh);
   define("bmm_hn(a, b)", bmm_forward, 0, &hn);
-  products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
+  products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST | WRITES_OUT, &plain);
   products.matmul_turned = &define("matmul_turned(a, b)", matmul_turned_forward, FOLLOWS_FIRST, &plain);
   for (Primitive* op : {products.matmul_nd, products.matmul_turned}) op->copied = copied_operands;
   define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);

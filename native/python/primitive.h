@@ -48,6 +48,7 @@ struct Primitive {
   // SEES_TO_DEVICES: takes 0-dim tensors as numbers, copies between devices, or looks at indices itself.
   // FOLLOWS_FIRST: is on meta if its first input is (both: Note [two devices], devices.cpp).
   // KEEPS_WEIGHT: of its last input torch saves a view, which keeps its memory whatever the input is given.
+  // WRITES_OUT: computes into an `out` that is no input (Note [plain outputs]), as elementwise operations do.
   // 8, 16, 128, 512 and 8192 are NAMED_VARIANTS (graph/custom.h), CHECKS_SCALARS, TAKES_DTYPE (rare_ops.h),
   // CONTIGUOUS_RESULT and LIES_AS_SECOND (the others: elementwise_ops.cpp).
   enum Option : uint16_t {
@@ -58,7 +59,8 @@ struct Primitive {
     FOLLOWS_FIRST = 64,
     KEEPS_WEIGHT = 256,
     TAKEN_APART = 2048,  // has steps for who looks on (rushlight/_taken_apart.py)
-    CONVERTS = 4096,    // a view whose strides do not tell how it was made: graph/history.cpp keeps its steps
+    CONVERTS = 4096,  // a view whose strides do not tell how it was made: graph/history.cpp keeps its steps
+    WRITES_OUT = 16384,
     ASKS_FIRST = 1024,  // has attributes or lists of tensors: Note [arguments of the user's making]
   };
 
@@ -104,6 +106,8 @@ Primitive* primitive_number(uint32_t number);  // null for 0
 // The primitive whose next call is recorded as it is, whatever its `while_hooked` says; or null.
 extern thread_local const Primitive* unhooked;
 
+// How primitives are called, unless somebody rewrites their calls (call_hooks.cpp).
+PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 // Computes and records. New reference; throws.
 PyObject* call(Primitive& op, PyObject* const* args);
 // The in-place form: the result is written into args[0], whose history is rewritten. New reference to

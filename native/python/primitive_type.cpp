@@ -34,8 +34,6 @@ std::vector<void (*)(PyObject*)>& ModuleInit::all() {
   return functions;
 }
 
-namespace {
-
 PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto& op = *reinterpret_cast<Primitive*>(self);
   return guarded([&]() -> PyObject* {
@@ -47,6 +45,8 @@ PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nar
     return call(op, args);
   });
 }
+
+namespace {
 
 // unhooked(primitive, *args): itself, also where hooks look on.
 PyObject* py_unhooked(PyObject*, PyObject* const* args, Py_ssize_t n) {

@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "elementwise_ops.h"
 #include "functions.h"
+#include "outputs.h"
 
 namespace rl {
 namespace {
@@ -41,7 +42,9 @@ struct Reduction {
     }
   }
 
-  TensorRef result(DType dtype) const { return new_tensor(shape, dtype, x->device()); }
+  TensorRef result(DType dtype, Tensor* out = nullptr) const {
+    return result_in(out, shape, dtype, x->device());
+  }
   Span span_of(Tensor* result) const {
     return {result->is_meta() ? nullptr : result->data(), result->dtype, kept.ndim, kept.sizes, strides};
   }
@@ -83,7 +86,7 @@ DType summed_dtype(const Entry& entry, Tensor* x, PyObject* dtype_argument) {
   return dtype;
 }
 
-PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, DType dtype) {
+PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, DType dtype, Tensor* given) {
   ReduceOp op = entry.op;
   if (op == ReduceOp::nansum && is_complex(x->dtype)) {
     fail(PyExc_RuntimeError, "nansum on CPU does not support complex inputs");
@@ -91,9 +94,9 @@ PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, D
   if (op == ReduceOp::sum) warn_of_lost_imaginary(x, dtype);
   if (dtype == DType::b1) op = op == ReduceOp::prod ? ReduceOp::all : ReduceOp::any;
   Reduction reduction(op == entry.op ? summable(x, dtype) : share(x), dims, keepdim);
-  TensorRef out = reduction.result(dtype);
   // A complex mean is a complex quotient, of which an infinite half spoils the other, as in torch.
   bool divided = op == ReduceOp::mean && is_complex(dtype);
+  TensorRef out = reduction.result(dtype, divided ? nullptr : given);
   if (!reduction.run(divided ? ReduceOp::sum : op, out.get())) fail_not_implemented(entry.kernel, x->dtype);
   if (divided) {
     static Primitive& quotient = primitive("div");
@@ -107,28 +110,28 @@ PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, D
 const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(op.payload); }
 
 // name(x; dtype): everything to one number
-PyObject* sum_all_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* sum_all_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
-  return sum_like(entry, x, all_dims(x->ndim), false, summed_dtype(entry, x, args[1]));
+  return sum_like(entry, x, all_dims(x->ndim), false, summed_dtype(entry, x, args[1]), out);
 }
 
 // name(x; dim, keepdim, dtype)
-PyObject* sum_dim_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* sum_dim_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
   DType dtype = summed_dtype(entry, x, args[3]);
-  return sum_like(entry, x, dims_argument(entry.name, args[1], x->ndim), keepdim, dtype);
+  return sum_like(entry, x, dims_argument(entry.name, args[1], x->ndim), keepdim, dtype, out);
 }
 
 // prod_dim(x; dim, keepdim, dtype): one dimension only
-PyObject* prod_dim_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* prod_dim_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   int d = dim_argument(entry.name, args[1], x);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
-  return sum_like(entry, x, one_dim(d, x->ndim), keepdim, summed_dtype(entry, x, args[3]));
+  return sum_like(entry, x, one_dim(d, x->ndim), keepdim, summed_dtype(entry, x, args[3]), out);
 }
 
 // The first of the dimensions to reduce that has size 0, as the caller named it; or none.
@@ -171,7 +174,7 @@ PyObject* extreme_all_forward(const Primitive& op, PyObject* const* args, Tensor
 }
 
 // amax(x; dim, keepdim), amin
-PyObject* extreme_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+PyObject* extreme_forward(const Primitive& op, PyObject* const* args, Tensor* given) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   uint64_t dims = dims_argument(entry.name, args[1], x->ndim);
@@ -179,7 +182,7 @@ PyObject* extreme_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   check_not_empty(entry, x, args[1], PyExc_RuntimeError);
   if (is_complex(x->dtype) && x->numel) fail_not_implemented(entry.kernel, x->dtype);
   Reduction reduction(share(x), dims, keepdim);
-  TensorRef out = reduction.result(x->dtype);
+  TensorRef out = reduction.result(x->dtype, given);
   reduction.run(entry.op, out.get());
   return out.release_object();
 }
@@ -587,6 +590,7 @@ PyObject* softmax_backward_forward(const Primitive& op, PyObject* const* args, T
 }
 
 ModuleInit init([](PyObject*) {
+  constexpr uint16_t WRITES_OUT = Primitive::WRITES_OUT;
   using R = ReduceOp;
   using L = LineOp;
   static const Entry sum{R::sum, "sum", "sum_cpu"}, mean{R::mean, "mean", "mean_cpu"},
@@ -597,19 +601,19 @@ ModuleInit init([](PyObject*) {
       argmin{R::argmin, "argmin", "argmin_cpu"}, any{R::any, "any", ""}, all{R::all, "all", ""},
       count{R::count_nonzero, "count_nonzero", ""}, var{R::var, "var", ""}, std{R::std, "std", ""},
       var_mean{R::var, "var_mean", ""}, std_mean{R::std, "std_mean", ""};
-  define("sum(x; dtype)", sum_all_forward, 0, &sum);
-  define("sum_dim(x; dim, keepdim, dtype)", sum_dim_forward, 0, &sum);
-  define("mean(x; dtype)", sum_all_forward, 0, &mean);
-  define("mean_dim(x; dim, keepdim, dtype)", sum_dim_forward, 0, &mean);
-  define("prod(x; dtype)", sum_all_forward, 0, &prod);
-  define("prod_dim(x; dim, keepdim, dtype)", prod_dim_forward, 0, &prod);
+  define("sum(x; dtype)", sum_all_forward, WRITES_OUT, &sum);
+  define("sum_dim(x; dim, keepdim, dtype)", sum_dim_forward, WRITES_OUT, &sum);
+  define("mean(x; dtype)", sum_all_forward, WRITES_OUT, &mean);
+  define("mean_dim(x; dim, keepdim, dtype)", sum_dim_forward, WRITES_OUT, &mean);
+  define("prod(x; dtype)", sum_all_forward, WRITES_OUT, &prod);
+  define("prod_dim(x; dim, keepdim, dtype)", prod_dim_forward, WRITES_OUT, &prod);
   define("nansum(x; dim, keepdim, dtype)", sum_dim_forward, 0, &nansum);
   define("max(x)", extreme_all_forward, 0, &max);
   define("min(x)", extreme_all_forward, 0, &min);
   define("max_dim(x; dim, keepdim) -> values, indices", extreme_dim_forward, 0, &max_dim);
   define("min_dim(x; dim, keepdim) -> values, indices", extreme_dim_forward, 0, &min_dim);
-  define("amax(x; dim, keepdim)", extreme_forward, 0, &amax);
-  define("amin(x; dim, keepdim)", extreme_forward, 0, &amin);
+  define("amax(x; dim, keepdim)", extreme_forward, WRITES_OUT, &amax);
+  define("amin(x; dim, keepdim)", extreme_forward, WRITES_OUT, &amin);
   define("aminmax(x; dim, keepdim) -> min, max", aminmax_forward);
   define("argmax(x; dim, keepdim)", index_forward, 0, &argmax);
   define("argmin(x; dim, keepdim)", index_forward, 0, &argmin);

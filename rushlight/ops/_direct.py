@@ -14,10 +14,12 @@ def _each(names: str, description: str) -> dict[str, str]:
     return {name: description.replace("{}", name) for name in names.split()}
 
 
+# What the functions with an `out` say of it: one tensor, and a tuple of them.
+_OUT, _OUTS = "T? out=None", "L? out=None"
 _UNARY = (
     "neg abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos "
-    "atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma floor ceil trunc frac "
-    "logical_not bitwise_not isinf isfinite isnan relu"
+    "atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma i0 sinc floor ceil trunc "
+    "frac deg2rad rad2deg isposinf isneginf signbit logical_not bitwise_not round"
 )
 _UNARY_ = (
     "neg sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan "
@@ -42,8 +44,8 @@ VIEWS = {
 }
 COPIES = {
     "clone": "T input -> clone(input)",
-    **_each("cat concat concatenate", "L tensors,i dim=0 -> cat(tensors,dim)"),
-    "stack": "L tensors,i dim=0 -> stack(tensors,dim)",
+    **_each("cat concat concatenate", f"L tensors,i dim=0,*,{_OUT} -> cat(tensors,dim)"),
+    "stack": f"L tensors,i dim=0,*,{_OUT} -> stack(tensors,dim)",
     "repeat": "T self,U repeats -> repeat(self,repeats)",
     "flip": "T input,U dims -> flip(input,dims)",
     **_each("tril triu", "T input,i diagonal=0 -> {}(input,diagonal)"),
@@ -55,7 +57,8 @@ COPIES = {
     "masked_fill": "T input,T mask,n value -> masked_fill(input,mask,value)",
     "masked_select": "T input,T mask -> masked_select(input,mask)",
     "nonzero": "T input -> nonzero(input)",
-    "where": "B condition,T input,n other -> where(condition,input,other)"
+    "where": f"B condition,T input,T other,*,{_OUT} -> where(condition,input,other)"
+    "|B condition,T input,n other -> where(condition,input,other)"
     "|B condition,f self,T other -> where(condition,self,other)",  # by name it is no input
     ".where": "T self,B condition,n other -> where(condition,self,other)",
 }
@@ -63,17 +66,19 @@ REDUCTIONS = {
     **_each(
         "sum mean",
         "T input,*,d? dtype=None -> {}(input,dtype)"
-        "|T input,I1 dim,b keepdim=False,*,d? dtype=None -> {}_dim(input,dim,keepdim,dtype)",
+        "|T input,I1 dim,b keepdim=False,*,d? dtype=None -> {}_dim(input,dim,keepdim,dtype)"
+        "|T input,I1 dim,b keepdim=False,*,T out -> {}_dim(input,dim,keepdim,None)",
     ),
     "prod": "T input,*,d? dtype=None -> prod(input,dtype)"
-    "|T input,i dim,b keepdim=False,*,d? dtype=None -> prod_dim(input,dim,keepdim,dtype)",
-    **_each(
-        "max min",
-        "T input -> {}(input)|T input,i dim,b keepdim=False -> return_types.{}: {}_dim(input,dim,keepdim)",
-    ),
-    **_each("amax amin", "T input,I1 dim=(),b keepdim=False -> {}(input,dim,keepdim)"),
-    **_each("argmax argmin", "T input,i? dim=None,b keepdim=False -> {}(input,dim,keepdim)"),
-    **_each("any all", "T input,I1? dim=None,b keepdim=False -> {}(input,dim,keepdim)"),
+    "|T input,i dim,b keepdim=False,*,d? dtype=None -> prod_dim(input,dim,keepdim,dtype)"
+    "|T input,i dim,b keepdim=False,*,T out -> prod_dim(input,dim,keepdim,None)",
+    "max": f"T input,*,{_OUT} -> max(input)|R input,R other,*,{_OUT} -> maximum(input,other)"
+    f"|T input,i dim,b keepdim=False,*,{_OUTS} -> return_types.max: max_dim(input,dim,keepdim)",
+    "min": f"T input,*,{_OUT} -> min(input)|R input,R other,*,{_OUT} -> minimum(input,other)"
+    f"|T input,i dim,b keepdim=False,*,{_OUTS} -> return_types.min: min_dim(input,dim,keepdim)",
+    **_each("amax amin", f"T input,I1 dim=(),b keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)"),
+    **_each("argmax argmin", f"T input,i? dim=None,b keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)"),
+    **_each("any all", f"T input,I1? dim=None,b keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)"),
     "count_nonzero": "T input,I1? dim=None -> count_nonzero(input,dim)",
     **_each(
         "var std",
@@ -82,37 +87,67 @@ REDUCTIONS = {
     "norm": "T input,f p=2,i? dim=None,b keepdim=False -> vector_norm(input,p,dim,keepdim,None)",
     "vector_norm": "T input,f ord=2,I1? dim=None,b keepdim=False -> vector_norm(input,ord,dim,keepdim,None)",
     "logsumexp": "R input,i dim,b keepdim=False -> logsumexp(input,dim,keepdim)",
-    **_each("cumsum cumprod", "T input,i dim,*,d? dtype=None -> {}(input,dim,dtype,False)"),
+    **_each(
+        "cumsum cumprod",
+        "T input,i dim,*,d? dtype=None -> {}(input,dim,dtype,False)"
+        "|T input,i dim,*,T out -> {}(input,dim,None,False)",
+    ),
     **_each("softmax log_softmax", "T input,i dim -> {}(input,dim)"),
-    "sort": "T input,i dim=-1,b descending=False -> return_types.sort: sort(input,dim,descending)",
-    "topk": "T input,i k,i dim=-1,b largest=True,b sorted=True"
+    "sort": f"T input,i dim=-1,b descending=False,*,{_OUTS} -> return_types.sort: sort(input,dim,descending)",
+    "topk": f"T input,i k,i dim=-1,b largest=True,b sorted=True,*,{_OUTS}"
     " -> return_types.topk: topk(input,k,dim,largest)",
-    "kthvalue": "T input,i k,i dim=-1,b keepdim=False"
+    "kthvalue": f"T input,i k,i dim=-1,b keepdim=False,*,{_OUTS}"
     " -> return_types.kthvalue: kthvalue(input,k,dim,keepdim)",
     "median": "T input -> median(input)"
-    "|T input,i dim,b keepdim=False -> return_types.median: median_dim(input,dim,keepdim)",
+    f"|T input,i dim,b keepdim=False,*,{_OUTS} -> return_types.median: median_dim(input,dim,keepdim)",
 }
 ELEMENTWISE = {
-    **_each(_UNARY, "T input -> {}(input)"),
+    **_each(_UNARY, f"T input,*,{_OUT} -> {{}}(input)"),
+    **_each("isinf isfinite isnan relu", "T input -> {}(input)"),
     **_each(_UNARY_.replace(" ", "_ ") + "_", "T self -> {}(self)"),
-    **_each("add mul div", "T input,n other -> {}(input,other)|f input,T other -> {}(input,other)"),
-    **_each("add_ mul_ div_", "T self,n other -> {}(self,other)"),
-    "sub": "F input,F other -> sub(input,other)|F input,f other -> sub(input,other)",
-    "sub_": "F self,F other -> sub_(self,other)|F self,f other -> sub_(self,other)",
-    **_each("eq ne lt le gt ge", "T input,n other -> {}(input,other)"),
-    **_each("maximum minimum", "R input,R other -> {}(input,other)"),
-    **_each("atan2 logical_and logical_or logaddexp", "R input,R other -> {}(input,other)"),
+    **_each(
+        "mul div",
+        f"T input,n other,*,{_OUT} -> {{}}(input,other)|f input,T other,*,{_OUT} -> {{}}(input,other)",
+    ),
+    "add": f"T input,n other,*,o alpha=1,{_OUT} -> add(input,other)"
+    f"|T input,n other,*,w alpha,{_OUT} -> add_alpha(input,other,alpha)"
+    f"|f input,T other,*,{_OUT} -> add(input,other)",
+    "add_": "T self,n other,*,o alpha=1 -> add_(self,other)"
+    "|T self,n other,*,w alpha -> add_alpha_(self,other,alpha)",
+    **_each("mul_ div_", "T self,n other -> {}(self,other)"),
+    "sub": f"A input,a other,*,o alpha=1,{_OUT} -> sub(input,other)"
+    f"|A input,a other,*,w alpha,{_OUT} -> sub_alpha(input,other,alpha)",
+    "sub_": "A self,a other,*,o alpha=1 -> sub_(self,other)"
+    "|A self,a other,*,w alpha -> sub_alpha_(self,other,alpha)",
+    **_each(
+        "eq ne lt le gt ge remainder fmod floor_divide copysign xlogy bitwise_and bitwise_or bitwise_xor "
+        "bitwise_left_shift bitwise_right_shift",
+        f"T input,n other,*,{_OUT} -> {{}}(input,other)",
+    ),
+    **_each(
+        "maximum minimum fmax fmin atan2 hypot nextafter logaddexp logaddexp2 gcd lcm logical_and logical_or "
+        "logical_xor",
+        f"R input,R other,*,{_OUT} -> {{}}(input,other)",
+    ),
+    "pow": f"T input,T exponent,*,{_OUT} -> pow(input,exponent)"
+    f"|T input,e exponent,*,{_OUT} -> pow_scalar(input,exponent)",
     **_each(
         "clamp clip",
-        "R input,f min,f max -> clamp_scalar(input,min,max)|R input,f min -> clamp_min_scalar(input,min)"
-        "|R input,*,f max -> clamp_max_scalar(input,max)",
+        f"R input,f min,f max,*,{_OUT} -> clamp_scalar(input,min,max)"
+        f"|R input,f min,*,{_OUT} -> clamp_min_scalar(input,min)"
+        f"|R input,*,f max,{_OUT} -> clamp_max_scalar(input,max)"
+        f"|R input,R min,R max,*,{_OUT} -> clamp(input,min,max)",
     ),
     "clamp_": "F self,f min,f max -> clamp_scalar_(self,min,max)|F self,f min -> clamp_min_scalar_(self,min)",
-    "clamp_min": "R input,f min -> clamp_min_scalar(input,min)",
-    "clamp_max": "R input,f max -> clamp_max_scalar(input,max)",
-    "lerp": "F input,S end,f weight -> lerp_scalar(input,end,weight)",
+    "clamp_min": f"R input,f min,*,{_OUT} -> clamp_min_scalar(input,min)",
+    "clamp_max": f"R input,f max,*,{_OUT} -> clamp_max_scalar(input,max)",
+    "lerp": f"F input,S end,f weight,*,{_OUT} -> lerp_scalar(input,end,weight)"
+    f"|F input,S end,S weight,*,{_OUT} -> lerp(input,end,weight)",
     "lerp_": "F self,S end,f weight -> lerp_scalar_(self,end,weight)",
-    **_each("addcmul addcdiv", "F input,F tensor1,F tensor2,*,f value=1 -> {}(input,tensor1,tensor2,value)"),
+    **_each(
+        "addcmul addcdiv",
+        f"F input,F tensor1,F tensor2,*,f value=1,{_OUT} -> {{}}(input,tensor1,tensor2,value)",
+    ),
     **_each("addcmul_ addcdiv_", "F self,F tensor1,F tensor2,*,f value=1 -> {}(self,tensor1,tensor2,value)"),
     "fill_": "T self,f value -> fill_(self,value)",
     "zero_": "T self -> fill_(self,0)",
@@ -120,11 +155,17 @@ ELEMENTWISE = {
     "masked_fill_": "C self,T mask,n value -> masked_fill_(self,mask,value)",
 }
 PRODUCTS = {
-    **_each("mm bmm", "T input,T mat2 -> {}(input,mat2)"),
-    "mv": "T input,T vec -> mv(input,vec)",
-    "dot": "T input,T tensor -> dot(input,tensor)",
-    "addmm": "T input,T mat1,T mat2,*,f beta=1,f alpha=1 -> addmm(input,mat1,mat2,beta,alpha)",
-    "baddbmm": "T input,T batch1,T batch2,*,f beta=1,f alpha=1 -> baddbmm(input,batch1,batch2,beta,alpha)",
+    **_each("mm bmm", f"T input,T mat2,*,{_OUT} -> {{}}(input,mat2)"),
+    "mv": f"T input,T vec,*,{_OUT} -> mv(input,vec)",
+    "dot": f"T input,T tensor,*,{_OUT} -> dot(input,tensor)",
+    "matmul": f"M input,M other,*,{_OUT} -> mm(input,other)|M input,V other,*,{_OUT} -> mv(input,other)"
+    "|H input,T other,*,T out -> matmul_nd(input,other)",
+    "addmm": f"T input,T mat1,T mat2,*,f beta=1,f alpha=1,{_OUT} -> addmm(input,mat1,mat2,beta,alpha)",
+    "addmv": f"T input,T mat,T vec,*,f beta=1,f alpha=1,{_OUT} -> addmv(input,mat,vec,beta,alpha)",
+    **_each(
+        "baddbmm addbmm",
+        f"T input,T batch1,T batch2,*,f beta=1,f alpha=1,{_OUT} -> {{}}(input,batch1,batch2,beta,alpha)",
+    ),
 }
 RANDOM = {
     "normal_": "T self,f mean=0.0,f std=1.0 -> normal_(self,mean,std,None)",

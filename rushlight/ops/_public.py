@@ -136,6 +136,8 @@ def write_out(
     to the dtype of `out` unless `exact` gives the sentence that refuses; `unsafe` is that for a cast that
     loses something. `writer` is torch's name of what writes, where it is not that of the function. `out` may
     be one of the inputs `apart`, but not share part of its memory with them."""
+    if _C.copy_to_output(out, result, apart):  # as nearly always
+        return out
     if isinstance(out, (int, float, complex)):  # where a number is taken for a tensor, also here
         double = {float: _C.float64, complex: _C.complex128}
         out = FUNCTIONS["tensor"](out, dtype=double.get(type(out)))
@@ -327,6 +329,8 @@ def shares_elements(t: Tensor) -> bool:
 
 def check_apart(out: Tensor, *inputs: Tensor) -> None:
     """Refuses an `out=` that shares memory with an input or with itself."""
+    if _C.are_apart(out, inputs):
+        return
     if isinstance(out, Tensor) and out.numel() and not out.is_meta:
         if shares_elements(out):
             raise RuntimeError(INTERNAL)

@@ -6,6 +6,7 @@ gradient back, expanded to the input's shape.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from rushlight import _C, _signatures, return_types
@@ -360,7 +361,9 @@ def _pair(kind, result, out, apart=None):
     """Wraps the results of an operation with several outputs, writing them to the tensors of `out` first,
     which may not share part of the memory of the tensor `apart`."""
     if out is None:
-        return getattr(return_types, kind)(result)
+        return tuple.__new__(_type_of(kind), result)
+    if _C.copy_to_output(out, result, () if apart is None else (apart,)):  # as nearly always
+        return tuple.__new__(_type_of(f"{kind}_out"), out)
     if not isinstance(out, (tuple, list)):
         raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {class_name(out)}")
     if apart is not None and "partial" in [_C.overlap(apart, place) for place in out]:
@@ -379,9 +382,12 @@ def _pair(kind, result, out, apart=None):
             raise RuntimeError(
                 f"Expected out tensor to have device {r.device}, but got {place.device} instead"
             )
-    return getattr(return_types, f"{kind}_out")(
-        write_out(place, r) for place, r in zip(out, result, strict=True)
-    )
+    return _type_of(f"{kind}_out")(write_out(place, r) for place, r in zip(out, result, strict=True))
+
+
+@functools.cache
+def _type_of(kind):
+    return getattr(return_types, kind)
 
 
 # How operations with values and positions refuse tensors of other dtypes as out=.
