@@ -411,6 +411,27 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     return several_out, tuple(result)
 
 
+def _jacfwd(func: Callable, inputs: Any, strict: bool = False, vectorize: bool = False) -> Any:
+    """The Jacobian by forward mode, in the form that `inputs` and the outputs have."""
+    if strict:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `strategy="
+            '"forward-mode"` are not supported together (yet). Please either set `strict=False` or '
+            '`strategy="reverse-mode"`.'
+        )
+    with rushlight.enable_grad():
+        several, inputs = _as_tuple(inputs, "inputs", "jacobian")
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
+                "`vectorize=True`."
+            )
+        several_out, result = _forward_jacobian(func, inputs)
+    if several:  # torch gives lists here
+        return [list(row) for row in result] if several_out else list(result[0])
+    return _plain(tuple(_plain(row, several) for row in result), several_out)
+
+
 def jacobian(
     func: Callable,
     inputs: Any,
@@ -438,46 +459,31 @@ def jacobian(
                 '"forward-mode"` are not supported together (yet). Please either set `create_graph=False` or '
                 '`strategy="reverse-mode"`.'
             )
-        if strict:
-            raise RuntimeError(
-                "torch.autograd.functional.jacobian: `strict=True` and `strategy="
-                '"forward-mode"` are not supported together (yet). Please either set `strict=False` or '
-                '`strategy="reverse-mode"`.'
-            )
+        return _jacfwd(func, inputs, strict, vectorize)
     with rushlight.enable_grad():
         several, inputs = _as_tuple(inputs, "inputs", "jacobian")
-        if strategy == "forward-mode" and not vectorize:
-            raise NotImplementedError(
-                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
-                "`vectorize=True`."
+        inputs = _grad_preprocess(inputs, create_graph, True)
+        several_out, outputs = _as_outputs(func(*inputs), "jacobian")
+        _check_requires_grad(outputs, "outputs", strict)
+        if strict and vectorize:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. Please either set `strict=False` or `vectorize=False`."
             )
-        if strategy == "forward-mode":
-            several_out, result = _forward_jacobian(func, inputs)
+        if vectorize:
+            rows = _batched_jacobians(outputs, inputs, create_graph)
         else:
-            inputs = _grad_preprocess(inputs, create_graph, True)
-            several_out, outputs = _as_outputs(func(*inputs), "jacobian")
-            _check_requires_grad(outputs, "outputs", strict)
-            if strict and vectorize:
-                raise RuntimeError(
-                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
-                    "supported together. Please either set `strict=False` or `vectorize=False`."
+            rows = [
+                tuple(
+                    rushlight.stack(column).view((*output.shape, *value.shape))
+                    for column, value in zip(columns, inputs, strict=True)
                 )
-            if vectorize:
-                rows = _batched_jacobians(outputs, inputs, create_graph)
-            else:
-                rows = [
-                    tuple(
-                        rushlight.stack(column).view((*output.shape, *value.shape))
-                        for column, value in zip(columns, inputs, strict=True)
-                    )
-                    for output, columns in (
-                        (output, _jacobian_rows(output, inputs, create_graph, strict, place))
-                        for place, output in enumerate(outputs)
-                    )
-                ]
-            result = tuple(_grad_postprocess(row, create_graph) for row in rows)
-    if strategy == "forward-mode" and several:  # torch gives lists here
-        return [list(row) for row in result] if several_out else list(result[0])
+                for output, columns in (
+                    (output, _jacobian_rows(output, inputs, create_graph, strict, place))
+                    for place, output in enumerate(outputs)
+                )
+            ]
+        result = tuple(_grad_postprocess(row, create_graph) for row in rows)
     result = tuple(_plain(row, several) for row in result)
     return _plain(result, several_out)
 

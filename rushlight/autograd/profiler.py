@@ -72,18 +72,39 @@ def kineto_available() -> bool:
     return True
 
 
-def _run_on_profiler_start() -> None:
+def _set_is_profiler_enabled(enable: bool) -> None:
+    """Notes whether a profile is being taken, for programs that ask before they name their blocks."""
     global _is_profiler_enabled
-    _is_profiler_enabled = True
+    _is_profiler_enabled = enable
+
+
+def _run_on_profiler_start() -> None:
+    _set_is_profiler_enabled(True)
 
 
 def _run_on_profiler_stop() -> None:
-    global _is_profiler_enabled
-    _is_profiler_enabled = False
+    _set_is_profiler_enabled(False)
 
 
 _is_profiler_enabled = False
 _running: profile | None = None
+
+
+_OF_THE_EXTENSION = {
+    "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_ProfilerResult", "_disable_profiler",
+    "_enable_profiler", "_kineto_step", "_prepare_profiler", "_supported_activities",
+    "_toggle_collection_dynamic",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_EXTENSION:
+        return getattr(_C._autograd, name)
+    if name == "_ExperimentalConfig":
+        from rushlight.profiler._config import _ExperimentalConfig
+
+        return _ExperimentalConfig
+    raise AttributeError(f"module 'torch.autograd.profiler' has no attribute '{name}'")
 
 
 # Products with a transposed operand, which torch sees as products of a view.

@@ -64,6 +64,10 @@ A._autograd_grad((y, w.detach()), (x,), (o(2).double(),) * 2), A._autograd_grad(
 A._validate_v((x,), (x, x), True)
 A._validate_v((x,), (x, x), False)
 A._validate_v((x,), (x[:1],), True)
+[A._jacfwd(lambda a, b: (a * b, a.sum()), (w.data, w.data * 3), vectorize=True)]
+A._jacfwd(torch.exp, x.data, False, True)
+A._jacfwd(torch.exp, x)
+A._jacfwd(torch.exp, x, True, True)
 [G._check_outputs_same_dtype_and_shape(o(2), o(2), 1e-6)]
 G._check_outputs_same_dtype_and_shape(o(2), o(3), 1e-6)
 G._check_outputs_same_dtype_and_shape(o(2), o(2).double(), 1e-6, (1,))
@@ -132,14 +136,18 @@ O._len_torch_function_stack(), O._is_torch_function_mode_enabled(), O._has_torch
 [C._enter_dual_level(), C._exit_dual_level(level=0)]
 dict(C._autograd.CreationMeta.__members__), C._autograd._get_creation_meta(x.detach()[:1])
 C._autograd.CreationMeta(3), C._autograd.CreationMeta.DEFAULT == 0
+[p._run_on_profiler_start(), p._is_profiler_enabled, p._set_is_profiler_enabled(0), p._is_profiler_enabled]
+[getattr(p, name) is getattr(C._autograd, name) for name in ('_enable_profiler', '_prepare_profiler')]
+[n.__name__ for n in (p.ProfilerActivity, p.ProfilerConfig, p.ProfilerState, p._ExperimentalConfig)]
+p._what_is_not_there
 y.grad_fn.register_hook(hook=print)
 y.grad_fn.register_prehook(print, hook=print)
 """
 SETUP_NAMES = (
     SETUP
     + """
-C, f, g, P, O = (import_module(f'{torch.__name__}.{name}') for name in
-                 ('_C', 'autograd.function', 'autograd.graph', 'utils._python_dispatch', 'overrides'))
+C, f, g, P, O, p = (import_module(f'{torch.__name__}.{name}') for name in
+    '_C autograd.function autograd.graph utils._python_dispatch overrides autograd.profiler'.split())
 D, K = C.DispatchKey, C.DispatchKeySet
 def below(guard):
     with guard: return (x * 2).requires_grad
