@@ -131,6 +131,8 @@ def __getattr__(name: str) -> Any:
         from rushlight.autograd._logged import log
 
         return log
+    if name == "_allow_mutation_on_saved_tensors_enabled":
+        return bool(_mutation_contexts)
     if name == "Variable":
         from rushlight.autograd import Variable
 
@@ -522,6 +524,13 @@ class _AllowMutationOnSavedContext:
             table.clear()
 
 
+class _swap_with_cloned(saved_tensors_hooks):
+    """Inside, what is saved is kept by `ctx`, which gives back its clone if it was written."""
+
+    def __init__(self, ctx: _AllowMutationOnSavedContext) -> None:
+        super().__init__(ctx.pack, ctx.unpack)
+
+
 _mutation_contexts: list[_AllowMutationOnSavedContext] = []
 
 
@@ -541,7 +550,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     if _mutation_contexts:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _AllowMutationOnSavedContext()
-    with saved_tensors_hooks(context.pack, context.unpack):
+    with _swap_with_cloned(context):
         _mutation_contexts.append(context)
         before = _C.watch_writes(context.before_write)
         try:

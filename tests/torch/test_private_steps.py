@@ -140,6 +140,8 @@ C._autograd.CreationMeta(3), C._autograd.CreationMeta.DEFAULT == 0
 [getattr(p, name) is getattr(C._autograd, name) for name in ('_enable_profiler', '_prepare_profiler')]
 [n.__name__ for n in (p.ProfilerActivity, p.ProfilerConfig, p.ProfilerState, p._ExperimentalConfig)]
 p._what_is_not_there
+mutating(lambda ctx: g._allow_mutation_on_saved_tensors_enabled), g._allow_mutation_on_saved_tensors_enabled
+mutating(swapped), issubclass(g._swap_with_cloned, g.saved_tensors_hooks)
 y.grad_fn.register_hook(hook=print)
 y.grad_fn.register_prehook(print, hook=print)
 """
@@ -149,6 +151,11 @@ SETUP_NAMES = (
 C, f, g, P, O, p = (import_module(f'{torch.__name__}.{name}') for name in
     '_C autograd.function autograd.graph utils._python_dispatch overrides autograd.profiler'.split())
 D, K = C.DispatchKey, C.DispatchKeySet
+def mutating(function):
+    with g.allow_mutation_on_saved_tensors() as ctx: return function(ctx)
+def swapped(ctx):
+    with g._swap_with_cloned(ctx): z = x ** 2
+    return len(ctx.original), torch.autograd.grad(z.sum(), x)
 def below(guard):
     with guard: return (x * 2).requires_grad
 """
