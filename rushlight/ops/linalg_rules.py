@@ -326,13 +326,13 @@ def _no_ldl(name):
     return rule
 
 
-derivative("linalg_ldl_factor", A=_no_ldl("linalg_ldl_factor_ex"), node="NotImplemented")
+derivative("linalg_ldl_factor", A=_no_ldl("linalg_ldl_factor_ex"), node="torch::autograd::NotImplemented")
 derivative(
     "linalg_ldl_solve",
     LD=_no_ldl("linalg_ldl_solve"),
     pivots=_no_ldl("linalg_ldl_solve"),
     B=_no_ldl("linalg_ldl_solve"),
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
 )
 
 

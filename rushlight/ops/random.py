@@ -45,12 +45,17 @@ derivative("random_full", x=_zero, node="RandomBackward2")
 derivative("bernoulli", p=_zero)
 derivative("bernoulli_tensor", x=_zero, p=_zero, node="BernoulliBackward1")
 derivative("bernoulli_number", x=_zero, node="BernoulliBackward2")
-derivative("bernoulli_like", x=_underivable("bernoulli"), node="NotImplemented")
+derivative("bernoulli_like", x=_underivable("bernoulli"), node="torch::autograd::NotImplemented")
 derivative("normal_mean", mean=_zero, node="NormalBackward1")
 derivative("normal_std", std=_zero, node="NormalBackward2")
 derivative("normal_mean_std", mean=_zero, std=_zero, node="NormalBackward3")
 derivative("poisson", input=_zero)
-derivative("binomial", count=_underivable("binomial"), prob=_underivable("binomial"), node="NotImplemented")
+derivative(
+    "binomial",
+    count=_underivable("binomial"),
+    prob=_underivable("binomial"),
+    node="torch::autograd::NotImplemented",
+)
 derivative("standard_gamma", alpha=lambda g, alpha, out: g * ops._standard_gamma_grad(alpha, out))
 derivative(
     "_standard_gamma_grad",
