@@ -339,6 +339,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     shares = made is obj or not (listed or made.is_meta)
     if isinstance(obj, Tensor):
         shares = made.data_ptr() == obj.data_ptr()
+    elif shares and _is_storage(obj):
+        copy = None  # the memory of a storage, of any dtype: torch does not copy it
     elif dtype is not None and shares:
         shares = as_tensor(obj).dtype == dtype
     if copy is False and not shares:

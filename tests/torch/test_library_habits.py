@@ -45,6 +45,16 @@ def _(torch):
     return part.nbytes(), part.data_ptr() - storage.data_ptr(), inner, whole, sizes
 
 
+@case("bytes of a storage that begin and end anywhere are an array of any dtype")
+def _(torch):
+    storage = torch.arange(24, dtype=torch.uint8).untyped_storage()
+    parts, kinds = [slice(3, 10), slice(4, 20), slice(2, 8)], [torch.uint8, torch.bool]
+    arrays = [torch.asarray(storage[part], dtype=kind) for part in parts for kind in kinds]
+    arrays += [torch.asarray(storage[a:8], dtype=kind) for a, kind in [(4, torch.float32), (2, torch.half)]]
+    kept = torch.asarray(storage[3:10], dtype=torch.uint8, copy=True)
+    return arrays, kept, kept.data_ptr() - storage.data_ptr()
+
+
 @case("what was detached in place before it was saved has a gradient")
 def _(torch):
     scale = torch.full((1,), 2.0, requires_grad=True)
