@@ -19,6 +19,7 @@ from rushlight import _C
 from rushlight._script_object import ScriptObject
 from rushlight.autograd.profiler_util import (
     MEMORY_EVENT_NAME,
+    NOT_MEASURED,
     OUT_OF_MEMORY_EVENT_NAME,
     DeviceType,
     EventList,
@@ -200,6 +201,7 @@ def _count_outside(event: FunctionEvent, around: FunctionEvent | None) -> None:
 def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     found = _all_events(raw, with_flops, **options)
     found._remove_dup_nodes()
+    _lead_to_derivatives(found)
     return found
 
 
@@ -238,13 +240,18 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
         for shown in names:
             if shown == "aten::fill_" and around is not None and around.name in _OF_ZEROS:
                 shown = "aten::zero_"
+            sizes = _shapes_shown(shown, name, shapes)
             event = FunctionEvent(
                 len(events), shown, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
                 fwd_thread=int(scope == 1 or shown.startswith("autograd::engine")),
-                input_shapes=_shapes_shown(shown, name, shapes), stack=stack or [], scope=scope,
+                input_shapes=sizes, stack=stack or [], scope=scope,
                 cpu_memory_usage=memory,
                 sequence_nr=sequence, flops=_flops(shown, shapes or [], result) if with_flops else 0,
                 is_user_annotation=scope == 7, trace_name=shown, concrete_inputs=[], kwinputs={},
+                activity_type="user_annotation" if scope == 7 else "cpu_op", metadata_json="",
+                flow_id=0, flow_type=0, flow_start=False, external_id=len(events),
+                structured_input_shapes=sizes, structured_input_strides=NOT_MEASURED if shapes else [],
+                input_dtypes=NOT_MEASURED if shapes else [],
             )  # fmt: skip
             if shown == "aten::convolution" and event.flops:
                 _count_outside(event, around)
@@ -257,6 +264,20 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
             around, sequence = event, -1
         innermost.append(around)
     return EventList(events, with_flops=with_flops, tree_built=True, **options)
+
+
+def _lead_to_derivatives(events: list[FunctionEvent]) -> None:
+    """Numbers the pairs of an operation, the innermost one that recorded its node, and its derivative."""
+    recorded, count = {}, 0
+    for event in events:
+        if event.sequence_nr < 0 or event.name.startswith("autograd::engine"):
+            continue
+        if not event.fwd_thread:
+            recorded[event.sequence_nr] = event
+        elif (source := recorded.pop(event.sequence_nr, None)) is not None:
+            count += 1
+            for end in (source, event):
+                end.flow_id, end.flow_type, end.flow_start = count, 1, end is source
 
 
 class profile:

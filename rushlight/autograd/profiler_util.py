@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from rushlight._numbered import DeviceType
+from rushlight._warn import warn
 
 __all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel",
            "MemRecordsAcc", "StringTable"]  # fmt: skip
@@ -154,6 +155,19 @@ def _older_name(name: str) -> property:
     return property(older, doc=f"`{now}` under its older name.")
 
 
+NOT_MEASURED = object()  # what an event would tell if profiles noted it
+
+
+def not_measured(what: str) -> NotImplementedError:
+    return NotImplementedError(f"the profiler notes the shapes of tensors, not their {what}")
+
+
+def _unless_measured(value: Any, what: str) -> Any:
+    if value is NOT_MEASURED:
+        raise not_measured(what)
+    return value
+
+
 class FunctionEvent(FormattedTimesMixin):
     """One operation that ran, one derivative, or one block that was given a name."""
 
@@ -165,8 +179,14 @@ class FunctionEvent(FormattedTimesMixin):
         node_id: int = -1, device_type: Any = DeviceType.CPU, device_index: int = 0,
         device_resource_id: int | None = None, is_legacy: bool = False, flops: int | None = None,
         trace_name: str | None = None, concrete_inputs: Any = None, kwinputs: Any = None,
-        is_user_annotation: bool = False, is_python_function: bool = False,
+        is_user_annotation: bool = False, is_python_function: bool = False, activity_type: str | None = None,
+        metadata_json: str | None = None, flow_id: int | None = None, flow_type: int | None = None,
+        flow_start: bool | None = None, external_id: int = 0, linked_correlation_id: int = 0,
+        extra_meta: Any = None, structured_input_shapes: Any = None, structured_input_strides: Any = None,
+        input_dtypes: Any = None, python_id: int = -1, python_parent_id: int = -1, python_module_id: int = -1,
     ) -> None:  # fmt: skip
+        if extra_meta:
+            raise NotImplementedError("what an accelerator tells of its kernels is not read")
         self.id, self.name, self.thread = id, name, thread
         self.overload_name, self.fwd_thread = overload_name, fwd_thread
         self.time_range = Interval(start_us, end_us)
@@ -176,13 +196,39 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
         self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
         self.sequence_nr, self.node_id, self.flops = sequence_nr, node_id, flops
-        self.trace_name = name if trace_name is None else trace_name
+        self.trace_name = trace_name
         self.concrete_inputs, self.kwinputs = concrete_inputs, kwinputs
         self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
+        self.activity_type, self._metadata_json = activity_type, metadata_json
+        # An arrow leads from an operation to its derivative: both have the same flow.
+        self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
+        self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
+        self.event_metadata = None
+        self.structured_input_shapes = structured_input_shapes
+        self._strides, self._dtypes = structured_input_strides, input_dtypes
+        self.python_id, self.python_parent_id, self.python_module_id = (
+            python_id, python_parent_id, python_module_id,
+        )  # fmt: skip
         self.count = 1
         self.kernels: list[Kernel] = []
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
+
+    @property
+    def metadata_json(self) -> str | None:
+        """What Kineto tells besides, as text: nothing, unless who made the event knew."""
+        warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)
+        return self._metadata_json
+
+    @property
+    def structured_input_strides(self) -> Any:
+        """The strides of the arguments, where who made the event knew them."""
+        return _unless_measured(self._strides, "strides")
+
+    @property
+    def input_dtypes(self) -> Any:
+        """The dtypes of the arguments, where who made the event knew them."""
+        return _unless_measured(self._dtypes, "dtypes")
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         """Adds what an accelerator ran for this event."""
@@ -537,7 +583,6 @@ class EventList(list):
     def _export_trace(self, path: str) -> None:
         """Writes the events with what is known of the profile; arrows lead from operations to derivatives."""
         written: list[dict] = []
-        forward = {event.sequence_nr: event for event in reversed(self) if event.scope == 0}
         for event in self:
             where = {"pid": "CPU functions", "tid": event.thread}
             written.append({
@@ -546,11 +591,10 @@ class EventList(list):
                 "dur": event.time_range.elapsed_us(),
                 "args": {"Input Dims": event.input_shapes or [], "Sequence number": event.sequence_nr},
             })  # fmt: skip
-            source = forward.get(event.sequence_nr)
-            if event.scope == 1 and event.sequence_nr >= 0 and source is not None:
-                flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": event.sequence_nr, **where}
-                written.append({"ph": "s", **flow, "ts": source.time_range.start, "tid": source.thread})
-                written.append({"ph": "f", "bp": "e", **flow, "ts": event.time_range.start})
+            if event.flow_id:
+                end = {"ph": "s"} if event.flow_start else {"ph": "f", "bp": "e"}
+                written.append({**end, "cat": "fwdbwd", "name": "fwdbwd", "id": event.flow_id, **where,
+                                "ts": event.time_range.start})  # fmt: skip
         with open(path, "w") as file:
             head = {"schemaVersion": 1, "deviceProperties": [], **self._metadata, "displayTimeUnit": "ms",
                     "baseTimeNanoseconds": 0, "traceName": path}  # fmt: skip

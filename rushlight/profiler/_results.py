@@ -6,11 +6,7 @@ from __future__ import annotations
 import threading
 
 from rushlight._numbered import DeviceType, RecordScope, _EventType
-from rushlight.autograd.profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent
-
-
-def _not_measured(what: str) -> NotImplementedError:
-    return NotImplementedError(f"the profiler notes the shapes of tensors, not their {what}")
+from rushlight.autograd.profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent, not_measured
 
 
 class _KinetoEvent:
@@ -23,7 +19,7 @@ class _KinetoEvent:
 
     def name(self) -> str:
         """The operation, the derivative, or the name of the block."""
-        return self._event.trace_name
+        return self._event.trace_name or self._event.name
 
     def overload_name(self) -> str:
         """Which overload it was: that is not measured."""
@@ -49,15 +45,11 @@ class _KinetoEvent:
 
     def dtypes(self) -> list[str]:
         """Of the arguments: not measured."""
-        if self._event.input_shapes:
-            raise _not_measured("dtypes")
-        return []
+        return self._event.input_dtypes
 
     def structured_input_strides(self) -> list:
         """Of the arguments: not measured."""
-        if self._event.input_shapes:
-            raise _not_measured("strides")
-        return []
+        return self._event.structured_input_strides
 
     def concrete_inputs(self) -> list:
         """Arguments that are no tensors: not measured."""
@@ -160,7 +152,7 @@ class _ExtraFields_TorchOp:
     @property
     def inputs(self) -> list:
         """The arguments: not measured."""
-        raise _not_measured("memory and layout")
+        raise not_measured("memory and layout")
 
 
 class _ExtraFields_Allocation:
@@ -252,7 +244,11 @@ class ProfilerEvent:
         self._stack: list = []
         self._scope, self._sequence, self._flops, self._memory = 0, -1, 0, 0
         if event is not None and kind != "pop":
-            self._name, self._shapes, self._stack = event.trace_name, event.input_shapes, event.stack
+            self._name, self._shapes, self._stack = (
+                event.trace_name or event.name,
+                event.input_shapes,
+                event.stack,
+            )
             self._scope, self._sequence = event.scope, event.sequence_nr
             self._flops = event.flops or 0
             self._memory = event.cpu_memory_usage if kind == "memory_alloc" else 0
