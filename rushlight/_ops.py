@@ -39,7 +39,8 @@ _OF_PRIMITIVE = {
     "gelu_tanh": "gelu.default", "bernoulli_number": "bernoulli.p", "bernoulli_tensor": "bernoulli.Tensor",
     "embedding_backward": "embedding_dense_backward.default", "random": "random.from",
     "conv_transpose": "convolution.default", "random_to": "random.to",
-    "attention": "scaled_dot_product_attention.default", "conj": "conj_physical.default",
+    "attention": "scaled_dot_product_attention.default",
+    "attention_keeping": "scaled_dot_product_attention.default", "conj": "conj_physical.default",
     "conj_view": "_conj.default", "neg_view": "_neg_view.default",
 }  # fmt: skip
 _PUBLIC = {"_softmax": "softmax", "_log_softmax": "log_softmax"}

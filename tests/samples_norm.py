@@ -128,7 +128,7 @@ op(
         call(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), mask(1, 0, 1, 0, 0, 0, 1, 1, 1, shape=(3, 3))),
         call(x(1, 4, 2, 3), x(1, 2, 2, 3), x(1, 2, 2, 3), enable_gqa=True),
     ],
-    covers=("attention", "attention_backward"),
+    covers=("attention", "attention_keeping", "attention_backward", "attention_keeping_backward"),
     **ATTENTION,
 )
 op(

@@ -29,9 +29,12 @@ struct Heads {
 
   explicit Heads(Tensor* x) : t(share(x)) {
     if (x->ndim < 2) fail(PyExc_RuntimeError, "scaled_dot_product_attention: at least 2 dimensions expected");
+    if (!has_rows(x)) t = contiguous(x);
+    rows = x->size(x->ndim - 2), columns = x->size(x->ndim - 1);
+  }
+  static bool has_rows(const Tensor* x) {
     int last = x->ndim - 1;
-    if (x->stride(last) != 1 || x->stride(last - 1) < x->size(last)) t = contiguous(x);
-    rows = x->size(last - 1), columns = x->size(last);
+    return x->stride(last) == 1 && x->stride(last - 1) >= x->size(last);
   }
   int64_t offset(int64_t head) const {
     int64_t at = 0;
@@ -68,6 +71,8 @@ struct Attention {
     if (dtype != DType::f32 && dtype != DType::f64) fail_not_implemented(NAME, dtype);
     L = q.rows, S = k.rows;
     block = std::clamp<int64_t>(BUFFER / std::max<int64_t>(S, 1), 1, rows);
+    if (L > block)
+      block = std::min(block, ((L + blocks() - 1) / blocks() + 7) / 8 * 8);  // alike, not a rest of few
     bool fits = k.t->dtype == dtype && v.t->dtype == dtype && k.columns == q.columns && v.rows == S &&
                 k.t->ndim == q.t->ndim && v.t->ndim == q.t->ndim && !q.t->is_meta() && !k.t->is_meta() &&
                 !v.t->is_meta();
@@ -173,80 +178,144 @@ struct Attention {
   }
 };
 
+// Torch's own attention takes heads of four dimensions. Its result lies as the queries do, and its gradients
+// with the heads side by side, as the layer before made them: so both are joined again without a copy.
+bool beside(const Attention& a, PyObject* const* args) {
+  bool fits = a.q.t->ndim == 4 && a.v.columns == a.q.columns;
+  for (int k = 0; fits && k < 3; k++) fits = as_tensor(args[k])->stride(3) == 1;
+  return fits;
+}
+
+TensorRef new_gradient(const Heads& heads, bool beside) {
+  if (!beside) return zeros(heads.t->sizes(), heads.t->dtype);
+  int64_t sizes[4], strides[4];
+  std::ranges::copy(heads.t->sizes(), sizes);
+  std::swap(sizes[1], sizes[2]);
+  TensorRef joined = zeros({sizes, 4}, heads.t->dtype);
+  std::ranges::copy(joined->strides(), strides);
+  std::swap(sizes[1], sizes[2]);
+  std::swap(strides[1], strides[2]);
+  return new_alias(joined.get(), {sizes, 4}, {strides, 4}, 0);
+}
+
+// The weights are put into `kept`, if it is given; only without a causal mask.
 template <class T>
-void forward(const Attention& a, Tensor* out) {
-  int64_t width = a.v.columns, grain = std::max<int64_t>(
-                                   1, int64_t(4e5 / (double(a.block) * double(a.S) * double(width + 1) + 1)));
+void forward(const Attention& a, const Heads& out, T* kept = nullptr) {
+  double work = double(a.block) * double(a.S) * double(a.v.columns + 1);
+  int64_t grain = std::max<int64_t>(1, int64_t(4e5 / (work + 1)));
   parallel_for(a.heads * a.blocks(), grain, [&](int64_t begin, int64_t end) {
-    std::vector<T> p(size_t(a.block * a.S));
+    std::vector<T> room(kept ? 0 : size_t(a.block * a.S));
     for (int64_t i = begin; i < end; i++) {
       int64_t head = i / a.blocks(), first = i % a.blocks() * a.block, count = std::min(a.block, a.L - first);
       int64_t n = a.keys(first + count);
-      T* to = out->data_as<T>() + (head * a.L + first) * width;
-      a.weights(p.data(), head, first, count, n);
-      a.product({to, count, width, width, 1}, {p.data(), count, n, n, 1}, a.v.matrix(head, 0, n), 1, 0);
+      T* p = kept ? kept + (head * a.L + first) * a.S : room.data();
+      a.weights(p, head, first, count, n);
+      a.product(out.matrix(head, first, count), {p, count, n, n, 1}, a.v.matrix(head, 0, n), 1, 0);
     }
   });
 }
 
 template <class T>
-void backward(const Attention& a, const Heads& g, Tensor* dq, Tensor* dk, Tensor* dv) {
-  int64_t E = a.q.columns, W = a.v.columns;
+void backward(const Attention& a, const Heads& g, const Heads& dq, const Heads& dk, const Heads& dv,
+              T* kept = nullptr) {
   parallel_for(a.heads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> p(size_t(a.block * a.S)), d(size_t(a.block * a.S));
+    std::vector<T> room(kept ? 0 : size_t(a.block * a.S)), d(size_t(a.block * a.S));
     for (int64_t head = begin; head < end; head++) {
-      T *to_k = dk->data_as<T>() + head * a.S * E, *to_v = dv->data_as<T>() + head * a.S * W;
       for (int64_t first = 0; first < a.L; first += a.block) {
         int64_t count = std::min(a.block, a.L - first), n = a.keys(first + count);
         if (!n) continue;
-        a.weights(p.data(), head, first, count, n);
-        Matrix weights{p.data(), count, n, n, 1}, ds{d.data(), count, n, n, 1},
-            up = g.matrix(head, first, count);
+        T* p = kept ? kept + (head * a.L + first) * a.S : room.data();
+        if (!kept) a.weights(p, head, first, count, n);
+        Matrix weights{p, count, n, n, 1}, ds{d.data(), count, n, n, 1}, up = g.matrix(head, first, count);
         a.product(ds, up, a.v.matrix(head, 0, n).transposed(), 1, 0);
-        void* data[] = {d.data(), d.data(), p.data()};
+        void* data[] = {d.data(), d.data(), p};
         int64_t step[] = {1, 1, 1}, line[] = {n, n, n};
         a.softmax_backward(data, step, line, n, count);
         if (a.causal) a.clear_later(d.data(), first, count, n);
-        a.product({dq->data_as<T>() + (head * a.L + first) * E, count, E, E, 1}, ds, a.k.matrix(head, 0, n),
-                  a.scale, 0);
-        a.product({to_k, n, E, E, 1}, ds.transposed(), a.q.matrix(head, first, count), a.scale, 1);
-        a.product({to_v, n, W, W, 1}, weights.transposed(), up, 1, 1);
+        a.product(dq.matrix(head, first, count), ds, a.k.matrix(head, 0, n), a.scale, 0);
+        a.product(dk.matrix(head, 0, n), ds.transposed(), a.q.matrix(head, first, count), a.scale, 1);
+        a.product(dv.matrix(head, 0, n), weights.transposed(), up, 1, 1);
       }
     }
   });
 }
 
-// attention(q, k, v, mask; scale, causal)
-PyObject* attention_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Attention a(args, ROWS);
+TensorRef new_result(const Attention& a, PyObject* const* args) {
   Shape shape;
   shape.assign(a.q.t->sizes());
   shape.sizes[shape.ndim - 1] = a.v.columns;
-  TensorRef out = a.S ? new_tensor(shape, a.dtype) : zeros(shape, a.dtype);
+  if (!a.S) return zeros(shape, a.dtype);
+  TensorRef out;
+  if (beside(a, args)) out = empty_like(as_tensor(args[0]), a.dtype);
+  return out && Heads::has_rows(out.get()) ? out : new_tensor(shape, a.dtype);
+}
+
+// attention(q, k, v, mask; scale, causal)
+PyObject* attention_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Attention a(args, ROWS);
+  TensorRef out = new_result(a, args);
   if (out->numel && a.S) {
     MaybeNoGil released(is_long_product(a.work()) ? INT64_MAX : 0);
-    if (a.dtype == DType::f64) forward<double>(a, out.get());
-    else forward<float>(a, out.get());
+    if (a.dtype == DType::f64) forward<double>(a, Heads(out.get()));
+    else forward<float>(a, Heads(out.get()));
   }
   return out.release_object();
 }
 
-// attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv
-PyObject* attention_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Attention a(args + 1, GRADIENT_ROWS);
-  Heads g(tensor_argument(NAME, args[0]));
+// attention_keeping(q, k, v, mask; scale) -> out, weights: the same for few weights, which are not computed
+// anew.
+PyObject* attention_keeping_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  PyObject* all[] = {args[0], args[1], args[2], args[3], args[4], Py_False};
+  Attention a(all, ROWS);
+  TensorRef out = new_result(a, args);
+  Shape shape;
+  shape.assign(a.q.t->sizes());
+  shape.sizes[shape.ndim - 1] = a.S;
+  TensorRef weights = new_tensor(shape, a.dtype);
+  if (weights->numel) {
+    MaybeNoGil released(is_long_product(a.work()) ? INT64_MAX : 0);
+    if (a.dtype == DType::f64) forward<double>(a, Heads(out.get()), weights->data_as<double>());
+    else forward<float>(a, Heads(out.get()), weights->data_as<float>());
+  }
+  return checked(PyTuple_Pack(2, out->object(), weights->object())).release();
+}
+
+// With the weights, or null to compute them anew.
+PyObject* gradients(const Attention& a, PyObject* const* args, Tensor* upstream, Tensor* weights) {
+  Heads g(upstream);
   bool fits = g.t->dtype == a.dtype && g.t->ndim == a.q.t->ndim && g.rows == a.L &&
               g.columns == a.v.columns && !g.t->is_meta();
   for (int d = 0; fits && d < g.t->ndim - 2; d++) fits = g.t->size(d) == a.q.t->size(d);
   if (!fits) fail(PyExc_RuntimeError, "scaled_dot_product_attention: the gradient does not fit");
-  TensorRef dq = zeros(a.q.t->sizes(), a.dtype), dk = zeros(a.k.t->sizes(), a.dtype),
-            dv = zeros(a.v.t->sizes(), a.dtype);
+  bool joined = beside(a, args);
+  TensorRef dq = new_gradient(a.q, joined), dk = new_gradient(a.k, joined), dv = new_gradient(a.v, joined);
   {
     MaybeNoGil released(is_long_product(a.work()) ? INT64_MAX : 0);
-    if (a.dtype == DType::f64) backward<double>(a, g, dq.get(), dk.get(), dv.get());
-    else backward<float>(a, g, dq.get(), dk.get(), dv.get());
+    Heads to_q(dq.get()), to_k(dk.get()), to_v(dv.get());
+    void* kept = weights ? weights->data() : nullptr;
+    if (a.dtype == DType::f64) backward(a, g, to_q, to_k, to_v, static_cast<double*>(kept));
+    else backward(a, g, to_q, to_k, to_v, static_cast<float*>(kept));
   }
   return checked(PyTuple_Pack(3, dq->object(), dk->object(), dv->object())).release();
+}
+
+// attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv
+PyObject* attention_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  return gradients(Attention(args + 1, GRADIENT_ROWS), args + 1, tensor_argument(NAME, args[0]), nullptr);
+}
+
+// attention_keeping_backward(g, q, k, v, weights; scale) -> dq, dk, dv
+PyObject* attention_keeping_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  PyObject* all[] = {args[1], args[2], args[3], Py_None, args[5], Py_False};
+  Attention a(all, GRADIENT_ROWS);
+  Tensor* weights = tensor_argument(NAME, args[4]);
+  Shape shape;
+  shape.assign(a.q.t->sizes());
+  shape.sizes[shape.ndim - 1] = a.S;
+  bool fits = weights->dtype == a.dtype && weights->ndim == shape.ndim && weights->is_contiguous() &&
+              std::ranges::equal(weights->sizes(), Sizes(shape)) && !weights->is_meta();
+  if (!fits) fail(PyExc_RuntimeError, "scaled_dot_product_attention: the weights do not fit");
+  return gradients(a, args + 1, tensor_argument(NAME, args[0]), weights);
 }
 
 ModuleInit init([](PyObject*) {
@@ -255,7 +324,11 @@ ModuleInit init([](PyObject*) {
   attention.copied = [](PyObject* const* args) {
     return uint16_t(is_tensor(args[3]) && as_tensor(args[3])->dtype == DType::b1 ? 1 << 3 : 0);
   };
+  define("attention_keeping(q, k, v, mask; scale) -> out, weights", attention_keeping_forward).copied =
+      attention.copied;
   define("attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv", attention_backward_forward);
+  define("attention_keeping_backward(g, q, k, v, weights; scale) -> dq, dk, dv",
+         attention_keeping_backward_forward);
 });
 
 }  // namespace

@@ -29,7 +29,7 @@ def within(node: Node, name: str, value: Any) -> Seen | Literal[False]:
         return ([*value.shape[:-1], 1, value.shape[-1]], "Unsqueeze") if name == "x" else None
     if primitive.startswith("einsum"):
         return ([1] if value.dim() == 2 else []) + list(value.shape), "View"
-    if primitive == "attention":
+    if primitive in ("attention", "attention_keeping"):
         return _of_attention(node, name, value)
     if primitive == "nll_loss2d":
         return _of_scores(name, value)

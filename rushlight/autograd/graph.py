@@ -453,7 +453,7 @@ _PRODUCTS = ("matmul_nd", "matmul_turned", "vecmat")
 _LINES = ("avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
 _BY_ADJOINTS = ("mm_nh", "mm_hn", "bmm_nh", "bmm_hn")
 _C.show_facades(_show_facades, (*_LINEAR, *_PRODUCTS, *_LINES, *_BY_ADJOINTS))
-_OTHERS = ("attention", "einsum_mm", "einsum_bmm", "nll_loss2d", "rnn_sequence")
+_OTHERS = ("attention", "attention_keeping", "einsum_mm", "einsum_bmm", "nll_loss2d", "rnn_sequence")
 _C.show_operands(_within, (*_LINEAR, *_PRODUCTS, *_LINES, *_OTHERS))
 
 

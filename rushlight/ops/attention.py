@@ -19,7 +19,17 @@ def _written_out(q, k, v, mask, scale, causal):
 def _gradient(g, q, k, v, mask, scale, causal, needs):
     if not (_C.is_grad_enabled() or needs[3]):
         return *ops.attention_backward(g, q, k, v, mask, scale, causal), None
-    # To be differentiated in turn, or with a gradient of the mask: from the operations written out.
+    return _gradient_in_steps(g, q, k, v, mask, scale, causal, needs)
+
+
+def _gradient_of_kept(g_out, q, k, v, mask, weights, scale, needs):
+    if not (_C.is_grad_enabled() or needs[3]):
+        return *ops.attention_keeping_backward(g_out, q, k, v, weights, scale), None
+    return _gradient_in_steps(g_out, q, k, v, mask, scale, False, needs)
+
+
+def _gradient_in_steps(g, q, k, v, mask, scale, causal, needs):
+    """To be differentiated in turn, or with a gradient of the mask: from the operations written out."""
     from rushlight.autograd import grad
 
     again = _C.set_grad_enabled(True)
@@ -34,5 +44,6 @@ def _gradient(g, q, k, v, mask, scale, causal, needs):
 
 
 derivative("attention", _gradient, node="ScaledDotProductFlashAttentionForCpuBackward0")
+derivative("attention_keeping", _gradient_of_kept, node="ScaledDotProductFlashAttentionForCpuBackward0")
 # Only called where nothing is recorded; see _gradient.
-no_derivative("attention_backward")
+no_derivative("attention_backward", "attention_keeping_backward")

@@ -136,3 +136,47 @@ def test_gradients_of_elements(name):
         assert told[0][0] == told[1][0], hows
         for mine, theirs in zip(told[0][1], told[1][1], strict=True):
             torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), equal_nan=True)
+
+
+def beside(lib, shape, seed):
+    """Heads as a linear layer made them, one beside the other."""
+    lib.manual_seed(seed)
+    batch, heads, rows, width = shape
+    return lib.randn(batch, rows, heads, width).transpose(1, 2)
+
+
+HEADS = {
+    "apart": lambda lib, shape, seed: beside(lib, shape, seed).contiguous(),
+    "beside": beside,
+    "batch second": lambda lib, shape, seed: (
+        beside(lib, shape, seed).transpose(0, 2).contiguous().transpose(0, 2)
+    ),
+    "wider": lambda lib, shape, seed: beside(lib, (*shape[:-1], shape[-1] + 1), seed)[..., :-1],
+}
+ATTENTIONS = {
+    "plain": lambda F, *heads: F.scaled_dot_product_attention(*heads),
+    "causal": lambda F, *heads: F.scaled_dot_product_attention(*heads, is_causal=True),
+    "masked": lambda F, *heads: F.scaled_dot_product_attention(*heads, heads[0][0, 0, :, :5].detach()),
+    "shared": lambda F, q, k, v: F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("rows", [7, 70])  # few rows are one block
+def test_attention(name, rows):
+    for hows in itertools.product(HEADS, repeat=2):
+        told = []
+        for lib in (rushlight, torch):
+            shapes = (2, 3, rows, 8), (2, 3, 5, 8), (2, 3, 5, 8)
+            heads = [
+                HEADS[how](lib, shape, seed).requires_grad_()
+                for seed, (how, shape) in enumerate(zip((*hows, hows[0]), shapes, strict=True))
+            ]
+            result = ATTENTIONS[name](lib.nn.functional, *heads)
+            given = HEADS[hows[1]](lib, result.shape, 3)
+            found = [result, *lib.autograd.grad(result, heads, given, retain_graph=True)]
+            found += lib.autograd.grad(result.sum(), heads)
+            told.append(([each.stride() for each in found], [each.tolist() for each in found]))
+        assert told[0][0] == told[1][0], hows
+        for mine, theirs in zip(told[0][1], told[1][1], strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-4, atol=1e-5)

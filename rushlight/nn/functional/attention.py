@@ -102,7 +102,6 @@ def scaled_dot_product_attention(
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
     flash = _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa)
-    watched = flash and _C.watched(query)  # who looks on sees torch's kernel
     if flash:
         given = query, key, value
         query, key, value = (once(x, f"aten::{FLASH}_backward", *given) for x in given)
@@ -118,8 +117,12 @@ def scaled_dot_product_attention(
         factor = math.sqrt(abs(scale))
         query, key, scale = _scaled(query, math.copysign(factor, scale)), _scaled(key, factor), 1.0
     apart = asked == 4 or asked > 7  # of the values alone, and as hooks are shown it, in torch's steps
-    if dropout_p <= 0 and not apart and _is_plain(query, key, value, attn_mask, is_causal, watched):
-        result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
+    if dropout_p <= 0 and not apart and _is_plain(query, key, value, attn_mask, is_causal, flash):
+        watched = _C.watched(query)  # who looks on sees torch's kernel
+        if flash and not (is_causal or watched) and _keeps_weights(query, key, value):
+            result, _ = _C.ops.attention_keeping(query, key, value, attn_mask, scale)
+        else:
+            result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
     else:
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
     return result.to(dtype) if half else result
@@ -256,10 +259,11 @@ def _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
 _KEPT = 1 << 19
 
 
-def _is_plain(query, key, value, mask, is_causal, watched=False):
+def _is_plain(query, key, value, mask, is_causal, flash=False):
     """Whether the fused primitive computes this: as many heads of each, and a mask without gradient.
 
-    Without any mask, and with a gradient to come, it pays for many weights (4M: 45 to 31 ms).
+    Where torch's own attention does not take it, without any mask and with a gradient to come, it pays for many
+    weights (4M: 45 to 31 ms).
     """
     if query.dtype not in (rushlight.float32, rushlight.float64) or query.is_meta:
         return False
@@ -269,11 +273,16 @@ def _is_plain(query, key, value, mask, is_causal, watched=False):
         return False
     if mask is not None:
         return not mask.requires_grad and mask.dim() <= query.dim()
-    recorded = rushlight.is_grad_enabled() and (
-        query.requires_grad or key.requires_grad or value.requires_grad
-    )
-    many = query.shape[:-1].numel() * key.size(-2) > _KEPT
-    return is_causal or not recorded or many or watched
+    return is_causal or flash or not _keeps_weights(query, key, value)
+
+
+def _keeps_weights(query, key, value):
+    """Whether there is a gradient to come for which keeping the weights pays (200 queries of each of 8 heads:
+    2.09 to 1.62 ms)."""
+    if not (query.requires_grad or key.requires_grad or value.requires_grad):
+        return False
+    few = query.shape[:-1].numel() * key.size(-2) <= _KEPT
+    return few and rushlight.is_grad_enabled()
 
 
 def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
