@@ -33,7 +33,7 @@ _POINTWISE = frozenset((
 # What only our formulas of their derivatives compute.
 _IN_FORMULAS = frozenset((
     "conj", "gelu_backward", "masked_fill", "reciprocal", "rsub", "scalar_tensor", "sigmoid", "sign",
-    "silu_backward", "square", "tanh_backward", "threshold_backward", "where", "gt", "eq",
+    "silu_backward", "square", "tanh_backward", "threshold_backward", "where", "choose", "gt", "eq",
 ))  # fmt: skip
 
 

@@ -33,6 +33,7 @@ _OF_PRIMITIVE = {
     "unbind": "unbind.int", "split": "split.Tensor", "to_dtype": "_to_copy.default",
     "to_device": "_to_copy.default", "contiguous_copy": "clone.default",
     "clone_strided": "clone.default", "where": "where.self",
+    "choose": "where.self", "mul_in_order": "mul.Tensor",
     "scatter": "scatter.src", "scatter_value": "scatter.value", "scatter_reduce": "scatter_reduce.two",
     "index_fill": "index_fill.int_Tensor", "masked_fill": "masked_fill.Tensor",
     "round_decimals": "round.decimals", "matmul_nd": "matmul.default",

@@ -73,7 +73,16 @@ unary(
 )
 unary("frac", lambda v: v - math.trunc(v), avoid=(-1, 0, 1), inplace=True, dtypes="f", grad="f")
 unary("relu", lambda v: max(v, 0), avoid=(0.0,), inplace=True, dtypes="fi", grad="f")
-unary("logit", lambda v: math.log(v / (1 - v)), low=0.1, high=0.9, inplace=True, dtypes="fib", grad="f")
+unary(
+    "logit",
+    lambda v: math.log(v / (1 - v)),
+    low=0.1,
+    high=0.9,
+    inplace=True,
+    dtypes="fib",
+    grad="f",
+    covers=("choose",),
+)
 unary(
     "nan_to_num",
     None,

@@ -121,7 +121,7 @@ def loss(name: str, *tensors: Any, **properties: Any) -> None:
 
 UNIT = {"low": 0.1, "high": 0.9}
 FAR = {"distinct": True, "low": 2.1, "high": 5.0}
-loss("mse_loss", x(3, 4), x(3, 4))
+loss("mse_loss", x(3, 4), x(3, 4), covers=("mul_in_order",))
 loss("l1_loss", x(3, 4), x(3, 4, **FAR))
 loss(
     "smooth_l1_loss",

@@ -41,19 +41,6 @@ bool owned_alone(const Tensor* t) {
          t->storage->kind != Storage::external && !t->requires_grad();
 }
 
-// Whether the sum of t and a contiguous tensor is contiguous too: it lies as t does, of which repeated
-// elements have no order.
-bool lies_in_order(const Tensor* t) {
-  if (t->is_contiguous()) return true;
-  int64_t outer = INT64_MAX;
-  for (int d = 0; d < t->ndim; d++) {
-    if (t->size(d) == 1 || !t->stride(d)) continue;
-    if (t->stride(d) > outer) return false;
-    outer = t->stride(d);
-  }
-  return true;
-}
-
 // The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise. The gradient has
 // other sizes than the leaf where that was given other memory since (`.data = ...`).
 bool obeys_layout(const Tensor* grad, const Tensor* leaf) {

@@ -85,12 +85,17 @@ void retain_gradient(Tensor* t, Tensor* grad) {
 // Note [spread gradients]
 // The gradient of a mean is the same for all elements, and stays one number that is read over and over: the
 // next product makes a tensor of it anyway. Torch divides after it has expanded; who is shown the gradient (a
-// hook, a Function, grad()) may write into it. Such a tensor and its views are flagged (Tensor::SPREAD).
+// hook, a Function, grad()) may write into it. Such a tensor and its views are flagged (Tensor::SPREAD). What
+// is computed with it lies as if it had been copied (`unfold` in python/elementwise_ops.cpp).
 void show_dense(TensorRef& grad) {
   if (!grad || !(grad->flags & Tensor::SPREAD)) return;
-  static Primitive& copy = primitive("contiguous_copy");
-  GradMode off(false);
-  grad = call_on(copy, grad.get());
+  grad = clone(grad.get());
+}
+
+TensorRef unspread(Tensor* t) {
+  TensorRef dense = share(t);
+  show_dense(dense);
+  return dense;
 }
 
 void show_dense(Tensor** grads, size_t count) {

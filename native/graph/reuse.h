@@ -20,6 +20,19 @@ inline bool may_overwrite(Tensor* t, Py_ssize_t references, const Tensor* like, 
          same_sizes(t, like);
 }
 
+// Whether the sum or product of t and a contiguous tensor is contiguous too: it lies as t does, of which
+// repeated elements have no order.
+inline bool lies_in_order(const Tensor* t) {
+  if (t->is_contiguous()) return true;
+  int64_t outer = INT64_MAX;
+  for (int d = 0; d < t->ndim; d++) {
+    if (t->size(d) == 1 || !t->stride(d)) continue;
+    if (t->stride(d) > outer) return false;
+    outer = t->stride(d);
+  }
+  return true;
+}
+
 // What is written over such a buffer is new: it counts no writes yet.
 inline Tensor* as_new(Tensor* t) {
   counter_of(t)->version = 0;

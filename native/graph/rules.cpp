@@ -314,7 +314,7 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
     };
     // A user's own tensor may have a .grad or hooks, which are not the gradient's.
     if (frees_graph && value.get() == node->saved[slot].object && !v->extra && may_overwrite(v, 2, v, true) &&
-        !read_later() && g->dtype == v->dtype && same_sizes(g, v)) {
+        !read_later() && g->dtype == v->dtype && same_sizes(g, v) && lies_in_order(g)) {
       // The node gives the value up at once: if something fails later, it must not be found overwritten.
       release(node->saved[slot]);
       if (!node->freed_at.code) node->freed_at = keep(current_source());

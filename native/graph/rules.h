@@ -42,6 +42,9 @@ void run_leaf_hooks(Tensor* leaf, TensorRef& grad);
 // Note [spread gradients]: before somebody sees it, a gradient that torch has for each element is made so.
 void show_dense(TensorRef& grad);
 void show_dense(Tensor** grads, size_t count);
+// The same before its dimensions change places or are repeated: that leaves traces in the layout of what
+// follows.
+TensorRef unspread(Tensor* t);
 void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected);
 
 }  // namespace rl

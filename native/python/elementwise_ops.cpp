@@ -75,6 +75,15 @@ std::string kernel_name(std::string_view op) {
         dtype_class_name(dtype));
 }
 
+// The steps of an operand that torch would have copied before, for each element to be there.
+void unfold(const Tensor* t, const Shape& shape, int64_t* steps) {
+  int64_t own[1][MAX_DIMS], dense[MAX_DIMS];
+  std::ranges::copy(t->strides(), own[0]);
+  dense_strides(t->sizes(), own, 1, dense);
+  for (int d = 0, first = shape.ndim - t->ndim; d < t->ndim; d++)
+    steps[first + d] = t->size(d) == 1 && shape.sizes[first + d] != 1 ? 0 : dense[d];
+}
+
 // A dense layout in the order of dimensions that most operands agree on.
 void result_strides(const Operand* operands, int n, const Shape& shape, int64_t* strides) {
   int64_t steps[3][MAX_DIMS];
@@ -82,6 +91,7 @@ void result_strides(const Operand* operands, int n, const Shape& shape, int64_t*
   for (int k = 0; k < n; k++) {
     if (!operands[k].tensor || operands[k].tensor->ndim == 0) continue;
     broadcast_strides(operands[k].tensor, shape, steps[count]);
+    if (operands[k].tensor->flags & Tensor::SPREAD) unfold(operands[k].tensor, shape, steps[count]);
     count++;
   }
   dense_strides({shape.sizes, size_t(shape.ndim)}, steps, count, strides);
@@ -205,10 +215,11 @@ bool checks_scalars(std::string_view name) {
                                          "addcdiv",     "lerp_scalar"};
   return rounds_scalars(name) || name == "pow_scalar" || std::ranges::find(others, name) != std::end(others);
 }
-// And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.
+// And: a result of its own is contiguous, whatever the operands are: torch's powers of a number, and
+// gradients of its losses.
 constexpr uint16_t CONTIGUOUS_RESULT = 512;
-constexpr uint16_t LIES_AS_SECOND =
-    8192;  // of operands that lie otherwise: torch puts the second first there
+// Of operands that lie otherwise, as the second: torch puts that first, and the first last.
+constexpr uint16_t LIES_AS_SECOND = 8192;
 
 Param param_of(const Scalar& s) {
   bool whole = s.kind != Scalar::floating && s.kind != Scalar::complex_;
@@ -515,8 +526,9 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
   } else {
     int64_t strides[MAX_DIMS];
     if (op.options & LIES_AS_SECOND) {
-      const Operand turned[] = {operands[1], operands[0]};
-      result_strides(turned, 2, shape, strides);
+      std::rotate(operands, operands + 1, operands + entry.n_inputs);
+      result_strides(operands, entry.n_inputs, shape, strides);
+      std::rotate(operands, operands + entry.n_inputs - 1, operands + entry.n_inputs);
     } else {
       result_strides(operands, entry.n_inputs, shape, strides);
     }
@@ -617,13 +629,16 @@ ModuleInit init([](PyObject* module) {
     bool promotes = name == "pow_scalar" || name == "scalar_pow" || name.starts_with("clamp");
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
            uint16_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
-                    (name == "scalar_pow" ? CONTIGUOUS_RESULT : 0) |
+                    (name == "scalar_pow" || name == "smooth_absolute_backward" ? CONTIGUOUS_RESULT : 0) |
                     (name == "threshold_backward" || name == "leaky_relu_backward" ? LIES_AS_SECOND : 0) |
                     (checks_scalars(name) ? CHECKS_SCALARS : 0)),
            &entry);
   }
   // 1 - x has a node name of its own in torch.
   define("rsub_number(a, b)", elementwise_forward, 0, find_elementwise("sub"));
+  define("mul_in_order(a, b)", elementwise_forward, CONTIGUOUS_RESULT, find_elementwise("mul"));
+  // where(), laid out as the values are.
+  define("choose(condition, a, b)", elementwise_forward, LIES_AS_SECOND, find_elementwise("where"));
   PyModule_AddStringConstant(module, "cpu_capability", cpu_capability());
 });
 

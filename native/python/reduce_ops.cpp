@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "../graph/errors.h"
+#include "../graph/rules.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
@@ -431,7 +432,8 @@ PyObject* logsumexp_forward(const Primitive&, PyObject* const* args, Tensor*) {
 // restore(g; size, dim, keepdim): the inverse geometry of a reduction. The reduced dimensions come back,
 // expanded.
 PyObject* restore_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Tensor* g = tensor_argument("restore", args[0]);
+  TensorRef kept = unspread(tensor_argument("restore", args[0]));
+  Tensor* g = kept.get();
   Shape size, strides;
   read_sizes(args[1], size, "restore", "size");
   uint64_t dims = dims_argument("restore", args[2], size.ndim);

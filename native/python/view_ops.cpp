@@ -134,7 +134,8 @@ PyObject* view_forward(const Primitive&, PyObject* const* args, Tensor*) {
 }
 
 PyObject* expand_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Tensor* t = input(args);
+  TensorRef kept = unspread(input(args));
+  Tensor* t = kept.get();
   Shape shape;
   read_sizes(args[1], shape, "expand", "size");
   int shift = shape.ndim - t->ndim;
@@ -178,7 +179,8 @@ PyObject* expand_forward(const Primitive&, PyObject* const* args, Tensor*) {
 }
 
 PyObject* permute_forward(const Primitive& op, PyObject* const* args, Tensor*) {
-  Tensor* t = input(args);
+  TensorRef kept = unspread(input(args));
+  Tensor* t = kept.get();
   Shape dims;
   read_sizes(args[1], dims, op.name.c_str(), "dims");
   if (dims.ndim != t->ndim) {
@@ -200,7 +202,9 @@ PyObject* permute_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   return view_as(t, {sizes, t->ndim}, {strides, t->ndim}, t->offset);
 }
 
-PyObject* transposed(Tensor* t, int a, int b) {
+PyObject* transposed(Tensor* x, int a, int b) {
+  TensorRef kept = unspread(x);
+  Tensor* t = kept.get();
   Shape sizes, strides;
   sizes.assign(t->sizes());
   strides.assign(t->strides());

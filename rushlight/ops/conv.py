@@ -36,10 +36,11 @@ def _sum_bias(g):
 # the convolution that is its derivative. They belong to no input.
 def _transposed_input(g, x_shape, weight, stride, padding, dilation, groups, x_turned):
     result = ops.convolution(laid_out(g, x_turned), _conj(weight), None, stride, padding, dilation, groups)
+    if result.shape == x_shape:
+        return result
     for d, size in enumerate(x_shape):
-        if result.shape[d] != size:
-            result = result.narrow(d, 0, size)
-    return result
+        result = result.narrow(d, 0, size)
+    return ops.clone(result)
 
 
 def _transposed_weight(g, x, weight_shape, stride, padding, dilation, groups, weight_turned):

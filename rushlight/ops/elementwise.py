@@ -24,8 +24,13 @@ def _masked(g, keep):
 
 
 def _emptied(g, drop):
-    """g, zero where `drop`; it lies as g does, where _masked lies as its condition."""
+    """g, zero where `drop`; contiguous, where _masked lies as its condition."""
     return ops.masked_fill(g, drop, 0)
+
+
+def _negated(slope, g):
+    """-g times a slope, which torch computes first."""
+    return -g * _conj(slope)
 
 
 def _shared(g, a, b, a_loses):
@@ -48,9 +53,11 @@ derivative("sub", a=lambda g: g, b=lambda g: -g)
 derivative("sub_alpha", a=lambda g: g, b=lambda g, s: g * -_conj(s), node="SubBackward0")
 derivative("rsub_number", a=lambda g: g, b=lambda g: -g, node="RsubBackward1")
 derivative("mul", a=lambda g, b: g * _conj(b), b=lambda g, a: g * _conj(a))
-derivative("div", a=lambda g, b: g / _conj(b), b=lambda g, a, b: g * -_conj(a / b / b))
+# The same, but contiguous, as the gradients that torch's losses compute: whatever the operands are.
+derivative("mul_in_order", a=lambda g, b: g * _conj(b), b=lambda g, a: g * _conj(a), node="MulBackward0")
+derivative("div", a=lambda g, b: g / _conj(b), b=lambda g, a, b: _negated(a / b / b, g))
 derivative("neg", x=lambda g: -g)
-derivative("reciprocal", x=lambda g, out: g * -_conj(out * out))
+derivative("reciprocal", x=lambda g, out: _negated(out * out, g))
 derivative("square", x=lambda g, x: g * (2 * _conj(x)), node="PowBackward0")
 derivative("sqrt", x=lambda g, out: g / (2 * _conj(out)))
 derivative("rsqrt", x=lambda g, out: -0.5 * g * _conj(out * out * out))
@@ -166,7 +173,7 @@ derivative(
     b=lambda g, a, b: g * -_over_square(a, a, b),
 )
 derivative("hypot", a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out))
-derivative("sinc", x=lambda g, x: g * _conj(_sinc_slope(x)))
+derivative("sinc", x=lambda g, x: _conj(_sinc_slope(x)) * g)
 derivative("deg2rad", x=lambda g: g * (math.pi / 180))
 derivative("rad2deg", x=lambda g: g * (180 / math.pi))
 derivative(
@@ -176,9 +183,9 @@ derivative(
 )
 
 # ---- special functions
-derivative("erf", x=lambda g, x: g * ops.exp(-x * x) * (2 / math.sqrt(math.pi)))
-derivative("erfc", x=lambda g, x: g * ops.exp(-x * x) * (-2 / math.sqrt(math.pi)))
-derivative("erfinv", x=lambda g, x: g * ops.exp(ops.erfinv(x) ** 2) * (math.sqrt(math.pi) / 2))
+derivative("erf", x=lambda g, x: ops.exp(-x * x) * (2 / math.sqrt(math.pi)) * g)
+derivative("erfc", x=lambda g, x: ops.exp(-x * x) * (-2 / math.sqrt(math.pi)) * g)
+derivative("erfinv", x=lambda g, x: ops.exp(ops.erfinv(x) ** 2) * (math.sqrt(math.pi) / 2) * g)
 derivative("lgamma", x=lambda g, x: g * ops.digamma(x))
 derivative("digamma", x=lambda g, x: g * ops.polygamma(x, 1))
 derivative("i0", x=lambda g, x: g * ops.i1(x))
@@ -190,12 +197,12 @@ derivative("round", x=lambda g: _zeros(g))
 derivative("round_decimals", x=lambda g: _zeros(g), node="RoundBackward1")
 derivative("trunc", x=lambda g: _zeros(g))
 derivative("frac", x=lambda g: g)
-derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: _zeros(g))
+derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: g.new_zeros(g.shape))
 derivative("nan_to_num", x=lambda g, x: _emptied(g, ops.logical_not(ops.isfinite(x))))
 derivative(
     "copysign",
-    a=lambda g, a, out: _emptied(g * _sign(a) * ops.sign(out), a == 0),
-    b=lambda g: _zeros(g),
+    a=lambda g, a, out: ops.choose(a == 0, 0, g * (_sign(a) * ops.sign(out))),
+    b=lambda g: g.new_zeros(g.shape),
     shows="out",
 )
 
@@ -204,6 +211,13 @@ derivative(
     "where",
     a=lambda g, condition: ops.where(condition, g, 0),
     b=lambda g, condition: ops.where(condition, 0, g),
+)
+# The same, but it lies as the values do, not as the condition.
+derivative(
+    "choose",
+    a=lambda g, condition: ops.where(condition, g, 0),
+    b=lambda g, condition: ops.where(condition, 0, g),
+    node="WhereBackward0",
 )
 derivative(
     "maximum",
@@ -286,7 +300,7 @@ derivative(
 derivative("mish", x=lambda g, x: g * _mish_slope(x))
 derivative(
     "hardsigmoid",
-    x=lambda g, x: _masked(g / 6, ops.logical_and(ops.gt(x, -3), ops.lt(x, 3))),
+    x=lambda g, x: ops.choose(ops.logical_and(ops.gt(x, -3), ops.lt(x, 3)), g / 6, 0),
     final="aten::hardsigmoid_backward",
 )
 derivative("hardswish", x=lambda g, x: ops.hardswish_backward(g, x))
@@ -314,7 +328,7 @@ def _to_slopes(g, a, b):
 # Not the product on both sides: an infinite slope would make the other side NaN backwards.
 derivative(
     "prelu",
-    a=lambda g, a, b: unmoved(g * ops.where(ops.gt(a, 0), 1, b), a, "PreluKernelBackward0"),
+    a=lambda g, a, b: unmoved(ops.where(ops.gt(a, 0), 1, b) * g, a, "PreluKernelBackward0"),
     b=_to_slopes,
     node="PreluKernelBackward0",
 )
@@ -467,7 +481,7 @@ def _xlogy_rule(g, x, y, log, pole):
 
 def _logit_rule(g, x):
     inside = ops.logical_and(ops.ge(x, 0), ops.le(x, 1))
-    return ops.where(inside, g / (x * (1 - x)), math.nan)
+    return ops.choose(inside, g / (x * (1 - x)), math.nan)
 
 
 def _sign(x):
@@ -476,14 +490,14 @@ def _sign(x):
 
 def _sgn_rule(g, x, out):
     if not x.is_complex():
-        return _zeros(g)
+        return g.new_zeros(g.shape)
     size = ops.abs(x)
     return ops.where(ops.eq(size, 0), 0, (g - ops.real(_conj(out) * g) * out) / size)
 
 
 def _angle_rule(g, x):
     if not x.is_complex():
-        return _zeros(g)
+        return _zeros(x)
     size = ops.abs(x)
     return ops.where(ops.eq(size, 0), 0, g * 1j * x / (size * size))
 

@@ -15,11 +15,12 @@ def _mse_gradient(g, x, target, reduction):
     """2 (x - target), over the number of elements for a mean."""
     difference = x - target
     if reduction != "mean":
-        return g * (2 * difference)
+        return ops.mul_in_order(g, 2 * difference)
     factor = 2 / difference.numel() if difference.numel() else math.nan
     if difference.dtype in (_C.float16, _C.bfloat16):  # of many elements the factor is too small for a half
-        return (difference.float() * (g.float() * factor)).to(difference.dtype)
-    return difference * (g * factor)
+        return ops.mul_in_order(difference.float(), g.float() * factor).to(difference.dtype)
+    g = g * factor
+    return difference * g if difference.is_contiguous() else ops.mul_in_order(difference, g)
 
 
 def _smooth_l1_gradient(g, x, target, reduction, beta):

@@ -93,7 +93,7 @@ def _matmul_nd_a(g, b, a_shape, a_turned=False):
     if len(a_shape) == 1:
         return _matmul(_conj(b), g.unsqueeze(-1)).squeeze(-1)
     if b.ndim == 1:
-        return _outer(g, b)
+        return _outer(g.contiguous(), b)  # torch's is one of rows
     return ops.matmul_nd_nh(g, b)
 
 

@@ -122,7 +122,7 @@ def rot90(input, k=1, dims=(0, 1)):
         return ops.flip(input, (a, b))
     if k == 3:
         return ops.transpose(ops.flip(input, (a,)), a, b)
-    return ops.clone(input)
+    return ops.contiguous_copy(input)
 
 
 @method

@@ -64,7 +64,7 @@ derivative("mean", x=lambda g, x_shape: _mean_gradient(g, x_shape, None, False))
 derivative("mean_dim", x=_mean_gradient, node="MeanBackward1")
 derivative(
     "nansum",
-    x=lambda g, x, dim, keepdim: ops.where(ops.eq(x, x), ops.restore(g, x.shape, dim, keepdim), 0),
+    x=lambda g, x, dim, keepdim: ops.choose(ops.eq(x, x), ops.restore(g, x.shape, dim, keepdim), 0),
 )
 
 
@@ -106,7 +106,7 @@ derivative("prod_dim", x=_prod_dim_gradient, node="ProdBackward1")
 
 def _extreme_gradient(g, x, out, dim, keepdim):
     """All elements that attain the extreme share its gradient evenly."""
-    attained = ops.eq(x, ops.restore(out, x.shape, dim, keepdim))
+    attained = ops.eq(ops.restore(out, x.shape, dim, keepdim), x)
     return ops.restore(g, x.shape, dim, keepdim) * attained / ops.sum_dim(attained, dim, True, None)
 
 
@@ -114,7 +114,10 @@ def _extreme_all_gradient(g, x, out):
     attained = ops.eq(x, out)
     if not out.is_meta and out != out:  # the NaNs share it then
         attained = ops.ne(x, x)
-    return ops.where(attained, g / ops.sum(attained, None), 0)
+    share = g / ops.sum(attained, None)
+    if attained.is_contiguous():
+        return ops.where(attained, share, 0)
+    return ops.masked_fill(g.new_zeros(x.shape), attained, share)  # contiguous, as torch's
 
 
 def _at_index(g, indices, x_shape, dim, keepdim):
@@ -150,16 +153,15 @@ derivative("aminmax", x=_aminmax_gradient, undefined=True)
 
 def _var_gradient(g, x, dim, correction, keepdim):
     freedom = _count(x.shape, dim) - (1 if correction is None else correction)
-    g = ops.restore(g, x.shape, dim, keepdim)
     mean = ops.mean_dim(x, dim, True, None)
     if freedom <= 0 and dim is None:  # as torch does: over all elements it does not look at the sign
-        return g * ops.where(ops.eq(x, mean), math.nan, math.inf)
-    return (2 / freedom if freedom else math.inf) * g * (x - mean)
+        return ops.restore(g, x.shape, dim, keepdim) * ops.where(ops.eq(x, mean), math.nan, math.inf)
+    return ops.restore((2 / freedom if freedom else math.inf) * g, x.shape, dim, keepdim) * (x - mean)
 
 
 def _std_gradient(g, x, out, dim, correction, keepdim):
     still = ops.eq(out, 0)
-    g_var = ops.where(still, 0, g / ops.where(still, 1, 2 * out))
+    g_var = ops.choose(still, 0, g / ops.where(still, 1, 2 * out))
     return _var_gradient(g_var, x, dim, correction, keepdim)
 
 

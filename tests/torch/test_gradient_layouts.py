@@ -180,3 +180,118 @@ def test_attention(name, rows):
         assert told[0][0] == told[1][0], hows
         for mine, theirs in zip(told[0][1], told[1][1], strict=True):
             torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-4, atol=1e-5)
+
+
+F = "nn.functional."
+AWAY = {"acosh": 1.5}  # from where a function is not defined
+ONE = (
+    "abs sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan tanh asinh acosh sigmoid erf erfc erfinv "
+    "lgamma sinc angle logit max min median nanmedian amax amin var std nansum mean cumsum logsumexp "
+    f"log_softmax {F}relu {F}gelu {F}silu {F}mish {F}hardswish {F}softplus {F}logsigmoid "
+    f"{F}hardtanh"
+).split()
+ALONG = {"cumsum": (1,), "logsumexp": (1,), "log_softmax": (1,)}
+TWO = (
+    f"div mul pow fmax nextafter where_first {F}mse_loss {F}l1_loss {F}smooth_l1_loss {F}huber_loss"
+).split()
+UPSTREAM = {
+    "sum": lambda lib, out: out.sum(),
+    "mean": lambda lib, out: out.mean(),
+    "mean of turned": lambda lib, out: out.mT.mean() if out.dim() > 1 else out.mean(),
+    "mean of sums": lambda lib, out: out.sum(-1).mean() if out.dim() else out.mean(),
+    "mean of means": lambda lib, out: out.mean(-1).mean() if out.dim() else out.mean(),
+    "means": lambda lib, out: (out.mean(0) * 2).sum() if out.dim() else out.mean(),
+    "plain": lambda lib, out: (out * weights(lib, out)).sum(),
+    "turned": lambda lib, out: (
+        (out * laid(lib, weights(lib, out), "turned")).sum() if out.dim() > 1 else out.sum()
+    ),
+}
+
+
+def weights(lib, out):
+    lib.manual_seed(3)
+    return lib.randn(out.shape)
+
+
+def found_by(name):
+    """The function of that name in a library."""
+
+    def function(lib, *operands):
+        for part in name.split("."):
+            lib = getattr(lib, part)
+        return lib(*operands, *ALONG.get(name, ()))
+
+    if name == "where_first":
+        return lambda lib, a, b: lib.where(a > 0.5, a, b)
+    return function
+
+
+@pytest.mark.parametrize("name", [*ONE, *TWO])
+def test_gradients_of_functions(name):
+    """Whatever follows: a sum gives one number to all elements, a mean one to each, a mean of sums both."""
+    function, count = found_by(name), 1 + (name in TWO)
+    for hows in itertools.product(("plain", "turned", "repeated"), repeat=count):
+        for after, reduce in UPSTREAM.items():
+            told = []
+            for lib in (rushlight, torch):
+                lib.manual_seed(0)
+                drawn = [lib.rand(3, 4) + AWAY.get(name, 0) for _ in hows]
+                operands = [laid(lib, x, how).requires_grad_() for x, how in zip(drawn, hows, strict=True)]
+                loss = reduce(lib, function(lib, *operands))
+                found = lib.autograd.grad(loss, operands)
+                told.append(([each.stride() for each in found], [each.tolist() for each in found]))
+            assert told[0][0] == told[1][0], (hows, after)
+            for mine, theirs in zip(told[0][1], told[1][1], strict=True):
+                torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "multi_margin_loss"])
+def test_gradients_of_losses(name, reduction):
+    for hows in itertools.product(LAYOUTS, repeat=3):
+        told = []
+        for lib in (rushlight, torch):
+            lib.manual_seed(0)
+            x, target = (laid(lib, lib.randn(4, 5), how).requires_grad_() for how in hows[:2])
+            if name == "multi_margin_loss":
+                target = lib.tensor([0, 2, 1, 4])
+            loss = getattr(lib.nn.functional, name)(x, target, reduction=reduction)
+            given = lib.randn(loss.shape)
+            found = lib.autograd.grad(loss, x, laid(lib, given, hows[2]) if loss.dim() > 1 else given)
+            told.append(found[0].stride())
+        assert told[0] == told[1], hows
+
+
+def test_mean_over_channels_last():
+    """What is turned between the mean and the product lies turned, though it is one number for many."""
+    told = []
+    for lib in (rushlight, torch):
+        x = lib.ones(2, 3, 4, 5).contiguous(memory_format=lib.channels_last).requires_grad_()
+        pooled = (x * x.detach()).permute(0, 2, 3, 1).mean((1, 2))
+        told.append([each.stride() for each in lib.autograd.grad([pooled.sum(), pooled.mean()], x)])
+    assert told[0] == told[1]
+
+
+def test_transposed_convolution_that_is_padded_by_its_stride():
+    told = []
+    for lib in (rushlight, torch):
+        x, weight = lib.ones(2, 2, 4, 4, requires_grad=True), lib.ones(2, 2, 4, 5)
+        options = {
+            "stride": (3, 2),
+            "padding": (1, 2),
+            "output_padding": (2, 3),
+            "groups": 2,
+            "dilation": (4, 4),
+        }
+        result = lib.nn.functional.conv_transpose2d(x, weight, **options)
+        told.append(lib.autograd.grad(result.sum(), x)[0].stride())
+    assert told[0] == told[1]
+
+
+def test_mask_of_attention_with_added_keys():
+    told = []
+    for lib in (rushlight, torch):
+        layer = lib.nn.MultiheadAttention(4, 2, add_bias_kv=True)
+        x, mask = lib.ones(3, 2, 4), lib.zeros(3, 3, requires_grad=True)
+        told.append(lib.autograd.grad(layer(x, x, x, attn_mask=mask)[0].sum(), mask)[0].stride())
+    assert told[0] == told[1]

@@ -245,7 +245,7 @@ def multi_margin_loss(
     index = target.reshape(batch, 1)
     if not target.is_meta and ((index < 0) | (index >= classes)).any():
         raise RuntimeError("target out of range")
-    scores = once(input, "aten::multi_margin_loss_backward", input).reshape(batch, classes)
+    scores = once(input, "aten::multi_margin_loss_backward", input).contiguous().view(batch, classes)
     excess = margin - scores.gather(1, index) + scores
     cost = rushlight.where(excess > 0, excess, 0.0) ** p
     if weight is not None:

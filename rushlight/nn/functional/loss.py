@@ -230,8 +230,8 @@ def binary_cross_entropy_with_logits(
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    log_probability = logsigmoid(input)
     if pos_weight is not None:
+        log_probability = logsigmoid(input)
         log_weight = 1 + (pos_weight - 1) * target
         _check_cast(rushlight.result_type(log_probability, log_weight), log_probability.dtype)
         log_probability = log_probability * log_weight
@@ -244,7 +244,10 @@ def binary_cross_entropy_with_logits(
             f"{type_name(target.dtype)}"
         )
     # The dtype is the target's, as where torch computes in its place.
-    loss = (others * input - log_probability).to(target.dtype)
+    loss = others * input
+    if pos_weight is None:  # last: its gradient is the first, and the sum lies as the first does
+        log_probability = logsigmoid(input)
+    loss = (loss - log_probability).to(target.dtype)
     if weight is None:
         return reduced(loss, reduction)
     return reduced(_in_place(loss, weight), reduction)
