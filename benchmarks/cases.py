@@ -181,6 +181,46 @@ def large_adamw(torch):
     return optimizer_step(torch, (1024, 1024), 4, "AdamW")
 
 
+@case("zeros, arange, randn and tensor, of 16 elements", target=5)
+def factories(torch):
+    def work():
+        torch.zeros(4, 4)
+        torch.arange(16)
+        torch.randn(4, 4)
+        torch.tensor([1.0, 2.0, 3.0])
+
+    return work
+
+
+@case("view, transpose, cat, where and sum(1), 4x4", target=4)
+def everyday_calls(torch):
+    x, y = torch.ones(4, 4), torch.zeros(4, 4)
+    mask = x > y
+
+    def work():
+        x.view(16)
+        x.transpose(0, 1)
+        torch.cat([x, y])
+        torch.where(mask, x, y)
+        x.sum(1)
+
+    return work
+
+
+@case("softmax, clamp, max(dim), to(float64) and cross_entropy, 4x4", target=4)
+def everyday_functions(torch):
+    x, classes = torch.ones(4, 4), torch.tensor([0, 1, 2, 3])
+
+    def work():
+        x.softmax(1)
+        x.clamp(0, 1)
+        x.max(1)
+        x.to(torch.float64)
+        torch.nn.functional.cross_entropy(x, classes)
+
+    return work
+
+
 @case("(x.exp() * x.sin()).sum(), 4M, forward + backward", target=1.5)
 def large_elementwise(torch):
     torch.manual_seed(0)

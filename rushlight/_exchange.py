@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._errors import explain_operands
@@ -15,12 +17,27 @@ from rushlight.ops._public import Tensor, as_dtype, function, method
 
 def _shared(array: Any) -> tuple[Tensor, bool]:
     """A tensor on the array's memory, and whether it may be written to."""
+    try:
+        tensor, writable = _C.from_buffer(array)
+    except Exception:
+        _refuse(array)
+        raise
+    if not tensor.numel() and array.ndim:  # of nothing a buffer shows other strides than the array has
+        steps = [step // array.itemsize for step in array.strides]
+        if min(steps) >= 0:
+            with uncounted(tensor):
+                tensor.as_strided_(array.shape, steps)
+    return tensor, writable
+
+
+def _refuse(array: Any) -> None:
+    """Says in torch's words what kinds of arrays cannot be shared."""
     if array.dtype.byteorder == ">":
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion between "
             "byte orders "
             "is currently not supported."
-        )
+        ) from None
     if array.dtype.kind not in "fciub" or array.dtype.name in ("float128", "longdouble"):
         raise TypeError(
             f"can't convert np.ndarray of type "
@@ -28,14 +45,7 @@ def _shared(array: Any) -> tuple[Tensor, bool]:
             "supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, "
             "int8, "
             "uint64, uint32, uint16, uint8, and bool."
-        )
-    tensor, writable = _C.from_buffer(array)
-    if not array.size and array.ndim:  # of nothing a buffer shows other strides than the array has
-        steps = [step // array.itemsize for step in array.strides]
-        if min(steps) >= 0:
-            with uncounted(tensor):
-                tensor.as_strided_(array.shape, steps)
-    return tensor, writable
+        ) from None
 
 
 _READ_ONLY = (
@@ -51,9 +61,8 @@ _READ_ONLY = (
 @function
 def from_numpy(ndarray):
     """A tensor on the memory of a NumPy array: writing to one changes the other."""
-    import numpy
-
-    if not isinstance(ndarray, numpy.ndarray):
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(ndarray, numpy.ndarray):
         raise TypeError(f"expected np.ndarray (got {class_name(ndarray)})")
     tensor, writable = _shared(ndarray)
     if not writable:
@@ -63,8 +72,6 @@ def from_numpy(ndarray):
 
 def from_array(data: Any) -> Tensor:
     """A tensor on the memory of any array: NumPy's, one with `__dlpack__`, or one with `__array__`."""
-    import sys
-
     loaded = sys.modules.get("numpy")
     if loaded is not None and isinstance(data, (loaded.ndarray, loaded.generic)):
         return _shared(loaded.asarray(data))[0]

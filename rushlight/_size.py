@@ -49,9 +49,9 @@ class Size(_Tuple):
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
 
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return tuple.__new__(Size, found) if type(index) is slice else found
+    if TYPE_CHECKING:
+
+        def __getitem__(self, index: Any) -> Any: ...  # native: _C.set_size_type
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):

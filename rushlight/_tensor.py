@@ -427,11 +427,6 @@ _flag("is_quantized", False, "Whether the elements are quantised; they never are
 _flag("is_mkldnn", False, "Whether the layout is oneDNN's (see to_mkldnn).")
 _flag("is_nested", False, "Whether this is a nested tensor (see torch.nested).")
 _flag("is_sparse_csr", False, "Whether the tensor is sparse, compressed by rows (CSR).")
-attribute(
-    "is_meta", lambda self: self.device.type == "meta", doc="Whether this tensor has sizes but no data."
-)
-attribute("is_cuda", lambda self: self.device.type == "cuda", doc="Whether this tensor is on a GPU.")
-attribute("is_cpu", lambda self: self.device.type == "cpu", doc="Whether this tensor is in main memory.")
 attribute("layout", lambda self: create.strided, doc="How the elements are stored.")
 _EXAMPLE = """
 

@@ -3,6 +3,7 @@
 from rushlight import _C
 from rushlight._C import _LinAlgError as LinAlgError
 from rushlight._kinds import make_builtin as _make_builtin
+from rushlight.ops._direct import LINALG as _LINALG
 from rushlight.ops._public import under as _under
 from rushlight.ops.contract import linalg_cross as _cross
 from rushlight.ops.contract import multi_dot
@@ -63,5 +64,6 @@ __all__ = [
 cross, matmul = _under(_cross, "cross"), _under(_matmul, "matmul")
 matrix_exp = _C.Function(_matrix_exp.__wrapped__)
 vector_norm = _C.Function(_vector_norm)
+norm.direct, vector_norm.direct = _LINALG["norm"], _LINALG["vector_norm"]
 
 _make_builtin([_powsum, *(globals()[_each] for _each in __all__)])

@@ -9,7 +9,7 @@ from sampling import DTYPES, build, tensors_in
 
 import rushlight as torch
 from rushlight import _C
-from rushlight.ops._direct import FUNCTIONAL, OPERATIONS
+from rushlight.ops._direct import FUNCTIONAL, LINALG, OPERATIONS
 from rushlight.ops._public import FUNCTIONS
 
 F = torch.nn.functional
@@ -17,7 +17,9 @@ F = torch.nn.functional
 
 def described():
     """Every public function that has direct calls, with its description."""
-    for table, spaces in ((OPERATIONS, (FUNCTIONS, vars(torch.Tensor))), (FUNCTIONAL, (vars(F),))):
+    of_linalg = (vars(torch.linalg),)
+    tables = (OPERATIONS, (FUNCTIONS, vars(torch.Tensor))), (FUNCTIONAL, (vars(F),)), (LINALG, of_linalg)
+    for table, spaces in tables:
         for name in table:
             for space in spaces:
                 function = space.get(name.removeprefix("."))
@@ -424,6 +426,239 @@ torch.as_tensor(x, dtype=torch.float32) is x
 torch.as_tensor(x, dtype=torch.float64)
 torch.as_tensor([1, 2])
 torch.as_tensor(y, device="cpu") is y
+x.to(torch.float64)
+x.to(torch.float32) is x
+x.to("cpu") is x
+x.to("cpu:0")
+x.to("meta")
+x.to("cpu", torch.int64)
+x.to(torch.device("cpu"), dtype=torch.int64)
+x.to(device="cpu", dtype=torch.float16)
+x.to(dtype=torch.float64, copy=True)
+x.to(torch.float32, copy=True) is x
+x.to(n)
+x.to(other=n)
+x.to(float)
+x.to(torch.float64, non_blocking=True)
+x.to(torch.float64, dtype=torch.float32)
+x.to()
+x.to(None)
+x.to(1.5)
+x.to("cuda")
+y.to(torch.float64)
+y.to(torch.int64)
+e.to(torch.float64)
+x.to(torch.uint16)
+x.to(torch.float64, memory_format=torch.preserve_format)
+x.float() is x
+y.double()
+n.half()
+x.bool()
+x.long()
+x.cpu() is x
+x.type_as(n)
+x.type_as(1)
+x[0, 0].item()
+x.item()
+y[:1, :1].item()
+x.is_contiguous()
+x.t().is_contiguous()
+x.is_contiguous(memory_format=torch.channels_last)
+torch.is_floating_point(x)
+torch.is_floating_point(1)
+torch.is_complex(z)
+x.requires_grad_()
+x.requires_grad_(False)
+x.requires_grad_(1)
+n.requires_grad_()
+n.requires_grad_(False)
+(y * 2).requires_grad_(False)
+torch.equal(x, y)
+torch.equal(x, x.clone())
+torch.equal(x, x.t())
+torch.equal(x, x[:1])
+torch.equal(x, n)
+torch.equal(n, n)
+torch.equal(z, z)
+torch.equal(x * float("nan"), x * float("nan"))
+torch.equal(x.to(torch.float8_e5m2), x.to(torch.float8_e5m2))
+torch.equal(x, x.to("meta"))
+torch.equal(x, 1)
+e.expand_as(x)
+x[:1].expand_as(x)
+x.expand_as(e)
+x.expand_as(torch.ones(4))
+x.view_as(x.t())
+x.view_as(torch.ones(4))
+x.flatten()
+y.flatten()
+x.t().flatten()
+x.flatten(1)
+x.flatten(0, -1)
+x.flatten(start_dim=1)
+x.flatten(1, 0)
+x.flatten(3)
+x[None].flatten(1)
+x[None].flatten(0, 1)
+x[0, 0].flatten()
+y.narrow(1, 1, 2)
+x.narrow(-1, 0, 3)
+x.narrow(1, -1, 1)
+x.narrow(1, 2, 2)
+x.narrow(2, 0, 1)
+x.narrow(0, 0, -1)
+x.narrow(0, torch.tensor(1), 1)
+x.movedim(0, 1)
+x[None].movedim(0, -1)
+x[None].movedim(2, 0)
+x.movedim((0, 1), (1, 0))
+x.movedim(0, 2)
+x.split(2)
+y.split(2, 1)
+x.split(2, dim=-1)
+x.split([1, 2], 1)
+x.split((1, 1), 1)
+x.split(0)
+x.split(-1)
+x.split(10)
+x.split(2.0)
+x.split(split_size=1)
+torch.split(x, 1)
+torch.split(x, [2, 1], dim=1)
+torch.split(x, 1, 2)
+x[0, 0].split(1)
+x[:, :0].split(1, 1)
+F.cross_entropy(x, i[:, 0])
+F.cross_entropy(y, i[:, 0])
+F.cross_entropy(y, i[:, 0], reduction="none")
+F.cross_entropy(x, i[:, 0], reduction="sums")
+F.cross_entropy(x, x)
+F.cross_entropy(x, i[:, 0], label_smoothing=0.1)
+F.cross_entropy(x, i[:, 0], torch.ones(3))
+F.cross_entropy(x, n[:, 0])
+F.cross_entropy(x, i)
+F.cross_entropy(n, i[:, 0])
+F.cross_entropy(x, torch.tensor([-100, 1]))
+F.nll_loss(y, i[:, 0])
+F.nll_loss(y, i[:, 0], reduction="sum")
+F.nll_loss(y, i[:, 0], reduction=None)
+F.nll_loss(y, i[:, 0], ignore_index=0)
+F.nll_loss(x, x[:, 0])
+F.glu(x, 0)
+F.glu(y, -2)
+F.glu(x)
+F.glu(x, 2)
+F.glu(n, 0)
+F.hardtanh(x)
+F.hardtanh(y, -0.5, 0.5)
+F.hardtanh(x, 0.5, -0.5)
+F.hardtanh(x, 0, 1)
+F.hardtanh(x, -1e300, 1e300)
+F.hardtanh(n)
+F.relu6(y)
+F.relu6(n)
+F.relu6(x, inplace=True)
+F.layer_norm(y, (3,))
+F.layer_norm(y, [3], torch.ones(3), torch.zeros(3))
+F.layer_norm(x, 3)
+F.layer_norm(x, (2,))
+F.layer_norm(n, (3,))
+F.embedding(i, y)
+F.embedding(i, x.double())
+F.embedding(n, y)
+F.embedding(i, y, 0)
+F.embedding(i, z)
+F.one_hot(i)
+F.one_hot(i, 5)
+F.one_hot(i, num_classes=4)
+F.one_hot(i, 2)
+F.one_hot(i - 1)
+F.one_hot(i[:0])
+F.one_hot(x)
+torch.matmul(x, y.t())
+torch.matmul(x, x)
+torch.matmul(x, 1)
+x.matmul(y[0])
+torch.outer(x[0], y[1])
+torch.outer(x[:, 0], y[1])
+torch.outer(x, y)
+x.trace()
+y[:, :2].trace()
+m.trace()
+x[0].trace()
+torch.hstack([x, y])
+torch.hstack((x[0], y[0]))
+torch.hstack([x[0, 0], x[0]])
+torch.vstack([x, y])
+torch.vstack([x[0], y[0]])
+torch.vstack([])
+torch.vstack([x, x.t()])
+torch.broadcast_tensors(x, y[0])
+torch.broadcast_tensors(x, y)[0] is x
+torch.broadcast_tensors(x[:1], x[:, :1])
+torch.broadcast_tensors(x, x.t())
+torch.broadcast_tensors(x, 1)
+torch.broadcast_tensors()
+torch.complex(x, y)
+torch.complex(x, x.double())
+torch.complex(x.t(), x.t())
+torch.complex(n, n)
+F.group_norm(torch.arange(8.0).view(2, 4), 2)
+F.group_norm(torch.arange(8.0).view(2, 4), 2, torch.ones(4), y.flatten()[:4], 1e-3)
+F.group_norm(torch.arange(8.0).view(2, 4), 3)
+F.group_norm(torch.arange(2.0).view(1, 2), 2)
+F.group_norm(x[0], 1)
+F.pad(x, (1, 1))
+F.pad(y, [1, 0, 2, 1], value=2.0)
+F.pad(x, (1, 1), "constant", 1)
+F.pad(x, (1,))
+F.pad(x, (1, 1), mode="reflect")
+F.pad(x, (-1, 0))
+F.pad(x, (-5, 0))
+F.pad(n, (1, 1))
+F.pad(x, (1, 1.0))
+F.pad(x, (0,) * 6)
+F.binary_cross_entropy(x.sigmoid(), x.sigmoid())
+F.binary_cross_entropy(x, x.sigmoid())
+F.binary_cross_entropy(x.sigmoid() * float("nan"), x.sigmoid())
+n[0].bincount()
+n[0].bincount(minlength=5)
+n[0].bincount(None, 5)
+n.bincount()
+(n[0] - 1).bincount()
+n[0, :0].bincount()
+n[0].bincount(x[0])
+n[0].bincount(minlength=-1)
+x.roll(1, 0)
+x.roll(-1, -1)
+x.roll(1)
+x.roll((1, 2), (0, 1))
+x[:0].roll(1, 0)
+x.roll(1, 2)
+y.index_select(1, n[0])
+x.index_select(1, x[0])
+x.index_select(2, n[0])
+x.round()
+n.round()
+x.round(decimals=1)
+y.round()
+x.type()
+n.type()
+m.type()
+x.type(torch.float64)
+x.type("torch.LongTensor")
+x.type(dtype=torch.int8)
+torch.linalg.norm(x)
+torch.linalg.norm(y, dim=1)
+torch.linalg.norm(x, 1)
+torch.linalg.norm(n)
+torch.linalg.norm(x, dim=5)
+torch.linalg.vector_norm(y)
+torch.linalg.vector_norm(y, 1, (0, 1))
+torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+x.argsort()
+x.argsort(0, descending=True)
+x.argsort(stable=True)
 """.strip().splitlines()
 
 
@@ -517,3 +752,80 @@ def test_descriptions_that_cannot_be_read_are_refused():
         function.direct = wrong
         with pytest.raises((RuntimeError, SystemError), match=r"direct call|no primitive"):
             function(torch.ones(1))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_arrays_of_numpy_both_ways():
+    numpy = pytest.importorskip("numpy")
+    kinds = "?bBhHiIlLqQefdFD"
+    arrays = [numpy.arange(6).reshape(2, 3).astype(kind) for kind in kinds]
+    arrays += [arrays[0].T, arrays[3][:, ::2], arrays[3][:, :0], numpy.array(1.5), arrays[5].astype(">f4")]
+    arrays += [numpy.broadcast_to(numpy.ones(3), (2, 3)), numpy.array(["a"]), numpy.zeros(2, "M8[s]")]
+    arrays += [arrays[3][::-1], numpy.ones(2, "g"), numpy.ma.ones(2), numpy.float32(1), [1.0]]
+    makers = [torch.from_numpy, torch.as_tensor, torch.tensor]
+    makers += [lambda array: torch.as_tensor(array, dtype=torch.float64)]
+    makers += [lambda array: torch.tensor(array, dtype=torch.int32)]
+    makers += [lambda array: torch.tensor(array, requires_grad=True)]
+    for make in makers:
+        for array in arrays:
+
+            def seen(make=make, array=array):
+                tensor = make(array)
+                return tensor, tensor.data_ptr() == getattr(array, "ctypes", tensor.__class__).data
+
+            with without_direct_calls():
+                expected = outcome(lambda: seen())
+            assert outcome(lambda: seen()) == expected, (make, array.dtype)
+
+
+def test_numpy_both_ways():
+    numpy = pytest.importorskip("numpy")
+
+    def array_of(tensor):
+        array = tensor.numpy()
+        return type(array), array.dtype, array.shape, array.strides, array.flags.writeable, array.tolist()
+
+    dtypes = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128 bfloat16 uint16"
+    for name in dtypes.split():
+        x = torch.arange(6).view(2, 3).to(getattr(torch, name))
+        for tensor in (x, x.t(), x[:, 1:], x[:0], x[0, 0], x.expand(2, 2, 3), x.conj(), x.to("meta")):
+            with without_direct_calls():
+                expected = outcome(lambda: array_of(tensor))  # noqa: B023
+            assert outcome(lambda: array_of(tensor)) == expected, name  # noqa: B023
+    y = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        y.numpy()
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        y[:1].numpy()
+    with torch.no_grad():
+        assert y.numpy().sum() == 2
+    x = torch.zeros(3)
+    array = x.numpy()
+    x[0] = 1.0
+    array[1] = 2.0
+    assert array.tolist() == x.tolist() == [1.0, 2.0, 0.0]
+    del x
+    assert array.tolist() == [1.0, 2.0, 0.0]
+    shared = numpy.ones(3, dtype="float32")
+    back = torch.from_numpy(shared)
+    del shared
+    assert back.sum() == 3
+
+
+def test_sizes_are_read_natively():
+    size = torch.ones(2, 3, 4).shape
+    assert size[0] == 2
+    assert size[-1] == 4
+    assert type(size[1:]) is torch.Size
+    assert size[::-1] == torch.Size([4, 3, 2])
+    assert torch.Size.__getitem__(size, slice(1)) == torch.Size([2])
+    with pytest.raises(IndexError, match="index out of range"):
+        size[3]
+    with pytest.raises(TypeError):
+        size["a"]
+
+    class Own(torch.Size):
+        def __getitem__(self, index):
+            return 7
+
+    assert Own([1])[0] == 7

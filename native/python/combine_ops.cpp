@@ -81,6 +81,29 @@ bool join_rows(Tensor* whole, const TensorList& tensors, int dim) {
   return true;
 }
 
+// cat (or stack, whose pieces are thinner) of a few contiguous tensors of one dtype: byte for byte, without
+// the plans that longer moves need.
+bool join_small(Tensor* whole, const TensorList& tensors, int dim) {
+  constexpr int64_t MOST = 4096;  // bytes
+  const int64_t bytes = whole->numel * whole->itemsize();
+  if (bytes == 0 || bytes > MOST || !whole->is_contiguous()) return false;
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    if (tensors[i]->dtype != whole->dtype || !tensors[i]->is_contiguous()) return false;
+  }
+  int64_t rows = 1;
+  for (int d = 0; d < dim; d++) rows *= whole->size(d);
+  const int64_t row = bytes / rows;
+  char* to = whole->data();
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    const Tensor* t = tensors[i];
+    const int64_t part = t->numel * t->itemsize() / rows;
+    const char* from = t->data();
+    for (int64_t r = 0; r < rows; r++) std::memcpy(to + r * row, from + r * part, size_t(part));
+    to += part;
+  }
+  return true;
+}
+
 // Whether the second dimension is the one that varies fastest in memory, and the others follow in order.
 bool has_channels_last(const Tensor* t) {
   if (t->is_contiguous()) return false;
@@ -146,7 +169,8 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   turned ? channels_last_strides(shape, strides) : contiguous_strides(shape, strides);
   TensorRef result = out ? result_in(out, shape, dtype, model->device())
                          : new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
-  if (model->is_meta() || join_rows(result.get(), tensors, dim)) return result.release_object();
+  if (model->is_meta() || join_small(result.get(), tensors, dim) || join_rows(result.get(), tensors, dim))
+    return result.release_object();
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
     if (skipped(tensors[i])) continue;
@@ -189,7 +213,7 @@ PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   DType dtype = tensors.dtype();
   TensorRef result = out ? result_in(out, shape, dtype, model->device())
                          : new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
-  if (model->is_meta()) return result.release_object();
+  if (model->is_meta() || join_small(result.get(), tensors, dim)) return result.release_object();
   for (int d = 0; d < model->ndim; d++) strides[d] = result->stride(d < dim ? d : d + 1);
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
     put_piece(result.get(), tensors[i], Sizes(strides, model->ndim), i * result->stride(dim));

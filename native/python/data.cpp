@@ -512,7 +512,20 @@ PyObject* nested_list(Tensor* t, int dim, const char* at) {
   if (dim == t->ndim) return load(t->dtype, at).to_python();
   int64_t n = t->size(dim), step = t->stride(dim) * t->itemsize();
   Ref<PyObject> list = checked(PyList_New(n));
-  for (int64_t i = 0; i < n; i++) PyList_SET_ITEM(list.get(), i, nested_list(t, dim + 1, at + i * step));
+  auto put = [&](auto made) {
+    for (int64_t i = 0; i < n; i++) PyList_SET_ITEM(list.get(), i, checked(made(at + i * step)).release());
+  };
+  auto read = []<class T>(const char* from) { return *reinterpret_cast<const T*>(from); };
+  bool last = dim == t->ndim - 1;
+  if (last && t->dtype == DType::f32) {
+    put([&](const char* from) { return PyFloat_FromDouble(read.operator()<float>(from)); });
+  } else if (last && t->dtype == DType::f64) {
+    put([&](const char* from) { return PyFloat_FromDouble(read.operator()<double>(from)); });
+  } else if (last && t->dtype == DType::i64) {
+    put([&](const char* from) { return PyLong_FromLongLong(read.operator()<int64_t>(from)); });
+  } else {
+    put([&](const char* from) { return nested_list(t, dim + 1, from); });
+  }
   return list.release();
 }
 

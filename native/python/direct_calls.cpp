@@ -23,10 +23,12 @@ struct DirectCall {
   struct Argument {
     int parameter;       // or -1 for
     PyObject* constant;  // None, (), a bool or a number
+    bool alone;          // given as a tuple of the one: `[dim]`
   };
   std::vector<Argument> arguments;
   int out = -1;  // the parameter that the result is written to, or -1
   PyTypeObject *kind = nullptr, *written_kind = nullptr;  // of return_types, or null; the second with `out`
+  int part = -1;                                          // which of several results it is, or -1 for all
   NativeCall native = nullptr;
 };
 
@@ -101,6 +103,11 @@ DirectCall read_one(std::string_view text) {
   std::string_view made = text.substr(arrow + 4);
   call.out = parameter("out");
   if (call.itself = parameter(made); call.itself >= 0) return call;
+  if (made.size() > 4 && made.ends_with(']')) {  // name(...)[0]
+    if (made[made.size() - 3] != '[') fail_reading(text);
+    call.part = made[made.size() - 2] - '0';
+    made.remove_suffix(3);
+  }
   size_t open = made.find('(');
   if (open == made.npos || !made.ends_with(')')) fail_reading(text);
   std::string name(made.substr(0, open));
@@ -123,10 +130,15 @@ DirectCall read_one(std::string_view text) {
   call.op = &primitive(name.c_str());
   if (call.in_place && !(call.op->options & Primitive::IN_PLACE)) fail_reading(text);
   for_words(made.substr(open + 1, made.size() - open - 2), [&](std::string_view word) {
-    DirectCall::Argument argument{parameter(word), nullptr};
+    bool alone = word.starts_with('[') && word.ends_with(']');
+    if (alone) word = word.substr(1, word.size() - 2);
+    DirectCall::Argument argument{parameter(word), nullptr, alone};
     if (argument.parameter < 0 && !(argument.constant = constant(word))) fail_reading(text);
     call.arguments.push_back(argument);
   });
+  bool parted = call.part >= 0 && !call.op->list_output && call.op->outputs.size() > 1;
+  if (call.part >= 0 && (!parted || size_t(call.part) >= call.op->outputs.size() || call.out >= 0))
+    fail_reading(text);
   if (call.arguments.size() != call.op->args.size() || call.arguments.size() > DirectCall::MOST ||
       call.parameters.size() > DirectCall::MOST)
     fail_reading(text);
@@ -166,6 +178,7 @@ bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
     case 'F': return is_plain_tensor(o) && is_floating(as_tensor(o)->dtype);
     case 'B': return is_plain_tensor(o) && as_tensor(o)->dtype == DType::b1;
     case 'C': return is_plain_tensor(o) && as_tensor(o)->is_contiguous() && !as_tensor(o)->is_lazy();
+    case 'E': return is_plain_tensor(o) && as_tensor(o)->ndim && as_tensor(o)->numel;
     case 'S':
       return is_plain_tensor(o) && first && is_plain_tensor(first) &&
              as_tensor(o)->dtype == as_tensor(first)->dtype;
@@ -192,8 +205,20 @@ bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
 
 // What the parameters are, some of them made here.
 struct Bound {
-  PyObject* values[DirectCall::MOST] = {Py_None};
-  Ref<PyObject> made[DirectCall::MOST];
+  PyObject* values[DirectCall::MOST];
+  PyObject* made[2 * DirectCall::MOST];
+  size_t made_count = 0;
+
+  Bound() { values[0] = nullptr; }  // not known yet
+  ~Bound() {
+    for (size_t i = 0; i < made_count; i++) Py_DECREF(made[i]);
+  }
+  Bound(const Bound&) = delete;
+
+  PyObject* hold(PyObject* owned) {
+    if (!owned) throw PythonError{};
+    return made[made_count++] = owned;
+  }
 
   bool bind(const DirectCall& call, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
             bool method) {
@@ -203,12 +228,11 @@ struct Bound {
     for (Py_ssize_t at = 0; at < positional; k++) {
       if (k == call.positional) return false;
       if (call.parameters[k].kind == 'U' && method && PyLong_CheckExact(args[at])) {
-        made[k] = checked(PyTuple_New(positional - at));
+        values[k] = hold(PyTuple_New(positional - at));
         for (Py_ssize_t i = 0; at < positional; at++, i++) {
           if (!is_plain_int(args[at])) return false;
-          PyTuple_SET_ITEM(made[k].get(), i, Py_NewRef(args[at]));
+          PyTuple_SET_ITEM(values[k], i, Py_NewRef(args[at]));
         }
-        values[k] = made[k].get();
       } else if (!put(call, k, args[at++])) {
         return false;
       }
@@ -228,13 +252,10 @@ struct Bound {
  private:
   // A list is the user's, who may change it: a tuple is taken of it.
   bool put(const DirectCall& call, size_t k, PyObject* value) {
+    const char kind = call.parameters[k].kind;
+    if (PyList_Check(value) && (kind == 'I' || kind == 'U' || kind == 'L'))
+      value = hold(PyList_AsTuple(value));
     if (!takes_plainly(call.parameters[k], value, values[0])) return false;
-    if (PyList_Check(value)) {
-      made[k] = checked(PyList_AsTuple(value));
-      if (!takes_plainly(call.parameters[k], made[k].get(), values[0]))
-        return false;  // another thread changed it
-      value = made[k].get();
-    }
     values[k] = value;
     return true;
   }
@@ -278,8 +299,9 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
       if (call.itself >= 0) return Py_NewRef(bound.values[call.itself]);
       PyObject* given[DirectCall::MOST];
       for (size_t i = 0; i < call.arguments.size(); i++) {
-        const auto& [parameter, constant] = call.arguments[i];
+        const auto& [parameter, constant, alone] = call.arguments[i];
         given[i] = parameter < 0 ? constant : bound.values[parameter];
+        if (alone) given[i] = bound.hold(PyTuple_Pack(1, given[i]));
       }
       PyObject* out = call.out < 0 ? Py_None : bound.values[call.out];
       if (out != Py_None) {
@@ -287,6 +309,7 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         return as_kind(call.written_kind, share(out)).release();
       }
       Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : rl::call(*call.op, given));
+      if (call.part >= 0 && result) return Py_NewRef(PyTuple_GET_ITEM(result.get(), call.part));
       return as_kind(call.kind, std::move(result)).release();
     }
     return nullptr;

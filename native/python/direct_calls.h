@@ -7,18 +7,19 @@
 //     "T input,i dim,b keepdim=False -> sum_dim(input,dim,keepdim,None)"
 //     "T input,i dim,b keepdim=False -> return_types.max: max_dim(input,dim,keepdim)"
 //     "T self,n value -> fill_(self,value)"            the in-place form of a primitive
+//     "T input,i dim -> sort(input,dim,False)[1]"      one of several results; [dim] is a tuple of the one
 //     "native zeros"                                   a function of this directory
 //
 // with several of them between `|`. A parameter `out` is what the primitive's result is written to: such
 // calls are taken where everything about it is plain (Note [plain outputs], outputs.cpp). Kinds that are
 // their own: T is a tensor of no class of its own, R a real one, F one of floats, B one of booleans, C a
-// contiguous one, S one of the first's dtype, A one that is not of booleans; V a vector, M a matrix, H one of
-// more dimensions; L a list of them; f a real number that is no NaN, n that or a tensor, a that or an A; w an
-// f that is whole where the first is no tensor of floats, e an f that is not negative where the first is of
-// integers, o the number 1, which goes nowhere; U a list of ints that a method also takes one by one.
-// Defaults are None, (), a bool or a number. Whatever does not fit takes the longer way, through the
-// signatures and the Python function, which says what is wrong or does what is rare. So a description says
-// nothing new: tests/test_direct_calls.py compares both ways.
+// contiguous one, S one of the first's dtype, A one that is not of booleans, E one with dimensions and
+// elements; V a vector, M a matrix, H one of more dimensions; L a list of them; f a real number that is no
+// NaN, n that or a tensor, a that or an A; w an f that is whole where the first is no tensor of floats, e an
+// f that is not negative where the first is of integers, o the number 1, which goes nowhere; U a list of ints
+// that a method also takes one by one. Defaults are None, (), a bool or a number. Whatever does not fit takes
+// the longer way, through the signatures and the Python function, which says what is wrong or does what is
+// rare. So a description says nothing new: tests/test_direct_calls.py compares both ways.
 #pragma once
 #include "primitive.h"
 

@@ -8,12 +8,16 @@
 #include <cstddef>
 #include <string_view>
 
+#include "../graph/modes.h"
 #include "../tensor/hold.h"
 #include "../tensor/iterate.h"
 #include "../tensor/reach.h"
 #include "batching.h"
 #include "collector.h"
+#include "direct_calls.h"
+#include "factories.h"
 #include "primitive.h"
+#include "tensor_type.h"
 
 namespace rl {
 namespace {
@@ -79,61 +83,70 @@ TensorRef tensor_on(Storage* storage, DType dtype, const Shape& sizes, const Sha
   return t;
 }
 
-// from_buffer(object): a tensor on its memory, and whether it may be written to: (tensor, writable)
-PyObject* py_from_buffer(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    auto* view = new Py_buffer;
-    bool writable = PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) == 0;
-    if (!writable) {
-      if (!PyErr_ExceptionMatches(PyExc_Exception)) {
-        delete view;
-        return nullptr;
-      }
-      PyErr_Clear();
-      if (PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
-        delete view;
-        return nullptr;
-      }
+struct Borrowed {
+  TensorRef tensor;
+  bool writable;
+};
+
+// A tensor on an object's memory. Throws.
+Borrowed borrowed_from(PyObject* o) {
+  auto* view = new Py_buffer;
+  bool writable = PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) == 0;
+  if (!writable) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+      delete view;
+      throw PythonError{};
     }
-    try {
-      int dtype = dtype_of_format(view->format, view->itemsize);
-      if (dtype < 0 || dtype_size(DType(dtype)) != view->itemsize) {
-        failf(
-            PyExc_TypeError,
+    PyErr_Clear();
+    if (PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+      delete view;
+      throw PythonError{};
+    }
+  }
+  try {
+    int dtype = dtype_of_format(view->format, view->itemsize);
+    if (dtype < 0 || dtype_size(DType(dtype)) != view->itemsize) {
+      failf(PyExc_TypeError,
             "can't convert an array of format '%s'. The only supported types are: float64, float32, float16, "
             "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
             view->format ? view->format : "B");
-      }
-      Shape sizes, strides;
-      if (view->ndim) sizes.assign({view->shape, size_t(view->ndim)});
-      strides.resize(size_t(sizes.ndim));
-      if (!view->strides) contiguous_strides(sizes, strides.sizes);  // ctypes says so, though it is asked
-      for (int d = 0; view->strides && d < sizes.ndim; d++) {
-        if (view->strides[d] < 0) {
-          fail(PyExc_ValueError,
-               "At least one stride in the given numpy array is negative, and tensors with negative strides "
-               "are not "
-               "currently supported. (You can probably work around this by making a copy of your array  with "
-               "array.copy().) ");
-        }
-        if (view->strides[d] % view->itemsize) {
-          fail(PyExc_ValueError,
-               "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
-               "reallocate "
-               "the memory.");
-        }
-        strides.sizes[d] = view->strides[d] / view->itemsize;
-      }
-      size_t nbytes = bytes_of(sizes, strides, DType(dtype));
-      Storage* storage = new_external_storage(view->buf, nbytes, view, release_buffer);
-      if (PyType_HasFeature(Py_TYPE(view->obj), Py_TPFLAGS_HAVE_GC)) expect_loops();
-      view = nullptr;  // the storage's now
-      TensorRef t = tensor_on(storage, DType(dtype), sizes, strides);
-      return Py_BuildValue("(NO)", t.release_object(), writable ? Py_True : Py_False);
-    } catch (...) {
-      if (view) release_buffer(view);
-      throw;
     }
+    Shape sizes, strides;
+    if (view->ndim) sizes.assign({view->shape, size_t(view->ndim)});
+    strides.resize(size_t(sizes.ndim));
+    if (!view->strides) contiguous_strides(sizes, strides.sizes);  // ctypes says so, though it is asked
+    for (int d = 0; view->strides && d < sizes.ndim; d++) {
+      if (view->strides[d] < 0) {
+        fail(PyExc_ValueError,
+             "At least one stride in the given numpy array is negative, and tensors with negative strides "
+             "are not "
+             "currently supported. (You can probably work around this by making a copy of your array  with "
+             "array.copy().) ");
+      }
+      if (view->strides[d] % view->itemsize) {
+        fail(PyExc_ValueError,
+             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+             "reallocate "
+             "the memory.");
+      }
+      strides.sizes[d] = view->strides[d] / view->itemsize;
+    }
+    size_t nbytes = bytes_of(sizes, strides, DType(dtype));
+    Storage* storage = new_external_storage(view->buf, nbytes, view, release_buffer);
+    if (PyType_HasFeature(Py_TYPE(view->obj), Py_TPFLAGS_HAVE_GC)) expect_loops();
+    view = nullptr;  // the storage's now
+    return {tensor_on(storage, DType(dtype), sizes, strides), writable};
+  } catch (...) {
+    if (view) release_buffer(view);
+    throw;
+  }
+}
+
+// from_buffer(object): a tensor on its memory, and whether it may be written to: (tensor, writable)
+PyObject* py_from_buffer(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Borrowed made = borrowed_from(o);
+    return Py_BuildValue("(NO)", made.tensor.release_object(), made.writable ? Py_True : Py_False);
   });
 }
 
@@ -207,6 +220,19 @@ PyType_Slot buffer_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(buffer_dea
 PyType_Spec buffer_spec = {"rushlight._C.Buffer", sizeof(Buffer), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, buffer_slots};
 
+Ref<PyObject> exported(Tensor* t) {
+  TensorRef alias = new_alias(t);
+  auto* b = PyObject_New(Buffer, BufferType);
+  if (!b) throw PythonError{};
+  for (int d = 0; d < t->ndim; d++) {
+    b->shape[d] = t->size(d);
+    b->strides[d] = t->stride(d) * t->itemsize();
+  }
+  b->tensor = alias.release();
+  b->loans = 0;
+  return Ref<PyObject>(reinterpret_cast<PyObject*>(b));
+}
+
 // export_buffer(tensor): an object that exports its memory.
 PyObject* py_export(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
@@ -232,18 +258,120 @@ PyObject* py_export(PyObject*, PyObject* o) {
     if (!format_of(t->dtype)) {
       failf(PyExc_TypeError, "Got unsupported ScalarType %s", dtype_class_name(t->dtype));
     }
-    TensorRef alias = new_alias(t);
-    auto* b = PyObject_New(Buffer, BufferType);
-    if (!b) throw PythonError{};
-    for (int d = 0; d < t->ndim; d++) {
-      b->shape[d] = t->size(d);
-      b->strides[d] = t->stride(d) * t->itemsize();
-    }
-    b->tensor = alias.release();
-    b->loans = 0;
-    return reinterpret_cast<PyObject*>(b);
+    return exported(t).release();
   });
 }
+
+// ---- arrays of NumPy
+
+// What numpy.asarray does with a buffer, past its reading of formats, which takes twice as long as all the
+// rest: these functions stand in NumPy's table for other libraries, at places that every version keeps.
+struct NumPy {
+  using FromType = PyObject* (*)(int type);
+  using FromDescription = PyObject* (*)(PyTypeObject*, PyObject* description, int ndim,
+                                        const Py_ssize_t* sizes, const Py_ssize_t* strides, void* data,
+                                        int flags, PyObject* like);
+  using SetBase = int (*)(PyObject* array, PyObject* base);
+  PyTypeObject* array;
+  FromType description;
+  FromDescription make;
+  SetBase set_base;
+
+  // Null if NumPy has not been imported, or is of a version that nobody knows.
+  static const NumPy* loaded() {
+    static NumPy known;
+    static int state = 0;  // 1: known, -1: given up
+    if (state) return state > 0 ? &known : nullptr;
+    for (const char* name : {"numpy._core._multiarray_umath", "numpy.core._multiarray_umath"}) {
+      Ref<PyObject> key = checked(PyUnicode_FromString(name));
+      Ref<PyObject> module(PyImport_GetModule(key.get()));
+      if (!module) {
+        if (PyErr_Occurred()) throw PythonError{};
+        continue;
+      }
+      state = -1;
+      Ref<PyObject> capsule = attribute_or_null(module.get(), "_ARRAY_API");
+      if (!capsule || !PyCapsule_CheckExact(capsule.get())) return nullptr;
+      auto** table = static_cast<void**>(PyCapsule_GetPointer(capsule.get(), nullptr));
+      if (!table) throw PythonError{};
+      unsigned version = reinterpret_cast<unsigned (*)()>(table[0])() >> 24;
+      if (version != 1 && version != 2) return nullptr;
+      known = {static_cast<PyTypeObject*>(table[2]), reinterpret_cast<FromType>(table[45]),
+               reinterpret_cast<FromDescription>(table[94]), reinterpret_cast<SetBase>(table[282])};
+      state = 1;
+      return &known;
+    }
+    return nullptr;
+  }
+};
+
+// NumPy's numbers for what it has, by dtype.
+int numpy_type(DType dtype) {
+  constexpr bool wide = sizeof(long) == 8;
+  switch (dtype) {
+    case DType::b1: return 0;
+    case DType::i8: return 1;
+    case DType::u8: return 2;
+    case DType::i16: return 3;
+    case DType::i32: return 5;
+    case DType::i64: return wide ? 7 : 9;
+    case DType::f32: return 11;
+    case DType::f64: return 12;
+    case DType::c64: return 14;
+    case DType::c128: return 15;
+    case DType::f16: return 23;
+    default: return -1;
+  }
+}
+
+}  // namespace
+
+TensorRef on_plain_array(PyObject* o, bool writable) {
+  if (PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_LONG_SUBCLASS)) return {};
+  const NumPy* numpy = NumPy::loaded();
+  if (!numpy || !Py_IS_TYPE(o, numpy->array)) return {};
+  try {
+    Borrowed made = borrowed_from(o);
+    // Of nothing a buffer shows other strides than the array has.
+    return made.tensor->numel && (made.writable || !writable) ? made.tensor : TensorRef();
+  } catch (...) {  // the longer way says what is wrong
+    set_python_error();
+    forget_error(PyExc_Exception);
+    return {};
+  }
+}
+
+namespace {
+
+// x.numpy()
+PyObject* numpy_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional != 1 || (kwnames && PyTuple_GET_SIZE(kwnames)) || !is_plain_tensor(args[0])) return nullptr;
+  Tensor* t = as_tensor(args[0]);
+  bool plain = t->device() == Device{} && !t->is_lazy() && !is_batched(t);
+  if (!plain || (modes.grad && shows_requires_grad(t))) return nullptr;
+  const NumPy* numpy = NumPy::loaded();
+  int type = numpy_type(t->dtype);
+  if (!numpy || type < 0) return nullptr;
+  if (t->storage->kind == Storage::small) wait_for_kernels();  // its bytes move
+  hold_storage(t->storage);
+  Ref<PyObject> buffer = exported(t);
+  Ref<PyObject> lent = checked(PyMemoryView_FromObject(buffer.get()));
+  const Py_buffer* view = PyMemoryView_GET_BUFFER(lent.get());
+  Ref<PyObject> description = checked(numpy->description(type));
+  constexpr int WRITEABLE = 0x400;
+  Ref<PyObject> array = checked(numpy->make(numpy->array, description.release(), view->ndim, view->shape,
+                                            view->strides, view->buf, WRITEABLE, nullptr));
+  if (numpy->set_base(array.get(), lent.release()) < 0) throw PythonError{};
+  return array.release();
+}
+
+// torch.from_numpy(array); of one that must not be written to it warns.
+PyObject* from_numpy_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional != 1 || (kwnames && PyTuple_GET_SIZE(kwnames))) return nullptr;
+  return on_plain_array(args[0], true).release_object();
+}
+
+const NativeCallInit calls[] = {{"numpy", numpy_call}, {"from_numpy", from_numpy_call}};
 
 // ---- DLPack (the structs of its ABI, version 0 and 1)
 

@@ -300,22 +300,34 @@ bool is_plain_data(PyObject* o) {
 
 PyObject* tensor_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   Options options;
-  if (positional != 1 || !is_plain_data(args[0]) || !options.read(args + 1, kwnames)) return nullptr;
-  if (options.requires_grad) {
-    // Whether the dtype can require a gradient is known when it is made: the longer way then says what is
-    // wrong.
-    TensorRef t = from_data(args[0], options.dtype, {});
-    return options.suits(t->dtype) ? options.finish(std::move(t)) : nullptr;
+  if (positional != 1 || !options.read(args + 1, kwnames)) return nullptr;
+  TensorRef t;
+  if (is_plain_data(args[0])) {
+    t = from_data(args[0], options.dtype, {});
+  } else if (TensorRef memory = on_plain_array(args[0], false)) {
+    DType dtype = options.dtype_or(memory->dtype);
+    if (is_rare(dtype) || is_rare(memory->dtype)) return nullptr;
+    static Primitive &clone = primitive("clone"), &to_dtype = primitive("to_dtype");
+    PyObject* given[] = {memory->object(), dtype_object(dtype)};
+    t = TensorRef(as_tensor(call(dtype == memory->dtype ? clone : to_dtype, given)));
+  } else {
+    return nullptr;
   }
-  return from_data(args[0], options.dtype, {}).release_object();
+  // Only now is it known whether the dtype can require a gradient: else the longer way says what is wrong.
+  return !options.requires_grad || options.suits(t->dtype) ? options.finish(std::move(t)) : nullptr;
 }
 
 PyObject* as_tensor_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  if (positional == 1 && is_plain_data(args[0])) return tensor_call(args, positional, kwnames);
-  Tensor* t = plain_model(args, positional);
   Options options;
-  if (!t || positional != 1 || !options.read(args + 1, kwnames, false)) return nullptr;
-  return options.dtype_or(t->dtype) == t->dtype ? Py_NewRef(args[0]) : nullptr;
+  if (positional != 1 || !options.read(args + 1, kwnames, false)) return nullptr;
+  if (is_plain_data(args[0])) {
+    bool own_device = !default_device_chosen && !options.requires_grad;
+    return own_device ? from_data(args[0], options.dtype, {}).release_object() : nullptr;
+  }
+  TensorRef array = is_plain_tensor(args[0]) ? TensorRef() : on_plain_array(args[0], false);
+  Tensor* t = array ? array.get() : plain_model(args, positional);
+  if (!t || options.dtype_or(t->dtype) != t->dtype) return nullptr;
+  return Py_NewRef(t->object());
 }
 
 // ---- random numbers

@@ -13,5 +13,8 @@ TensorRef numbers_in_steps(const Scalar& start, const Scalar& step, int64_t coun
                            Device device);
 // `steps` numbers from start to end.
 TensorRef numbers_between(const Scalar& start, const Scalar& end, int64_t steps, DType dtype, Device device);
+// On the memory of an array of NumPy's (exchange.cpp): null, without an error, for anything else and for what
+// needs more thought, as what is not writable where it has to be.
+TensorRef on_plain_array(PyObject* o, bool writable);
 
 }  // namespace rl

@@ -8,6 +8,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
+#include "call_hooks.h"
 #include "direct_calls.h"
 #include "forward_mode.h"
 #include "forwards.h"
@@ -142,7 +143,7 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
   Ref<PyObject> watched;
   Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   bool asked = dispatching_now && may_be_asked(args, count);
-  if (f->direct && !asked) {
+  if (f->direct && !asked && !hooked_product) {
     PyObject* result = try_directly(f, args, PyVectorcall_NARGS(nargsf), kwnames);
     if (result || PyErr_Occurred()) return result;
   }
@@ -331,9 +332,34 @@ bool is_in_place(PyObject* self) {
   return word.ends_with('_') && !word.ends_with("__");
 }
 
+// Whether the arguments are plain tensors of no history, or no tensors: what is computed of them directly
+// records nothing, and has no node to be named.
+bool records_nothing(PyObject* const* args, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (is_plain_tensor(args[i]) ? as_tensor(args[i])->requires_grad() || as_tensor(args[i])->base()
+                                 : !surely_plain(args[i]))
+      return false;
+  }
+  return true;
+}
+
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   // The answer of a class may have a history of its own; the call it makes in turn comes back here.
   if (asks_others(args, nargsf, kwnames)) return function_vectorcall(self, args, nargsf, kwnames);
+  Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (self_function(self)->direct && !dispatching_now && !hooked_product && !profiling() &&
+      records_nothing(args, count)) {
+    PyObject* result = try_directly(self_function(self), args, PyVectorcall_NARGS(nargsf), kwnames);
+    if (result) {
+      hide_inner_view(result, {args, size_t(count)});
+      return result;
+    }
+    if (PyErr_Occurred()) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_AttributeError))
+        reword_error(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+      return nullptr;
+    }
+  }
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
   bool writes = modes.grad && first && first->base() && !first->grad_fn && is_in_place(self);
   if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf), writes)) return nullptr;

@@ -146,6 +146,10 @@ PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(self_
 PyObject* get_device(PyObject* self, void*) {
   return guarded([&] { return device_object(claimed_device(self_tensor(self)->storage)); });
 }
+template <DeviceType type>
+PyObject* get_is_on(PyObject* self, void*) {
+  return guarded([&] { return PyBool_FromLong(claimed_device(self_tensor(self)->storage).type == type); });
+}
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(self_tensor(self)->ndim); }
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(self_tensor(self)->itemsize()); }
 PyObject* get_nbytes(PyObject* self, void*) {
@@ -437,6 +441,9 @@ PyGetSetDef getset[] = {
     {"shape", get_shape, nullptr, "The sizes of the dimensions.", nullptr},
     {"dtype", get_dtype, nullptr, nullptr, nullptr},
     {"device", get_device, nullptr, nullptr, nullptr},
+    {"is_cpu", get_is_on<DeviceType::cpu>, nullptr, "Whether this tensor is in main memory.", nullptr},
+    {"is_cuda", get_is_on<DeviceType::cuda>, nullptr, "Whether this tensor is on a GPU.", nullptr},
+    {"is_meta", get_is_on<DeviceType::meta>, nullptr, "Whether this tensor has sizes but no data.", nullptr},
     {"ndim", get_ndim, nullptr, nullptr, nullptr},
     {"itemsize", get_itemsize, nullptr, nullptr, nullptr},
     {"nbytes", get_nbytes, nullptr, nullptr, nullptr},

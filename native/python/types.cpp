@@ -271,6 +271,15 @@ PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
                               {0, nullptr}};
 PyType_Spec device_spec = {"rushlight.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
 
+// A part of a Size is a Size. In Python this would make `x.shape[0]` cost as much as an operation.
+PyObject* size_item(PyObject* self, PyObject* index) {
+  Ref<PyObject> found(PyTuple_Type.tp_as_mapping->mp_subscript(self, index));
+  if (!found || !PySlice_Check(index)) return found.release();
+  Ref<PyObject> values(PyTuple_Pack(1, found.get()));
+  return values ? PyTuple_Type.tp_new(SizeType, values.get(), nullptr) : nullptr;
+}
+PyMethodDef size_getitem = {"__getitem__", size_item, METH_O | METH_COEXIST, nullptr};
+
 PyObject* set_size_type(PyObject*, PyObject* type) {
   if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &PyTuple_Type)) {
     PyErr_SetString(PyExc_TypeError, "Size must be a subclass of tuple");
@@ -278,6 +287,9 @@ PyObject* set_size_type(PyObject*, PyObject* type) {
   }
   Py_INCREF(type);
   Py_XSETREF(SizeType, reinterpret_cast<PyTypeObject*>(type));
+  Ref<PyObject> method(PyDescr_NewMethod(SizeType, &size_getitem));
+  if (!method || PyObject_SetAttrString(type, "__getitem__", method.get()) < 0) return nullptr;
+  SizeType->tp_as_mapping->mp_subscript = size_item;  // not looked up each time
   Py_RETURN_NONE;
 }
 

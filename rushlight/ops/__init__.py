@@ -56,14 +56,13 @@ from rushlight.ops import (
 from rushlight.ops import forms  # isort: skip  (of what is there by now)
 from rushlight.ops import _old_forms  # isort: skip
 from rushlight._named_operators import attach
-from rushlight.ops._direct import OPERATIONS
 from rushlight.ops._facts import tell
 from rushlight.ops._public import FUNCTIONS, Tensor
 from rushlight.ops._rules import check_complete
 
 check_complete()
 attach()
-tell(FUNCTIONS, Tensor.__dict__, direct=OPERATIONS)
+tell(FUNCTIONS, Tensor.__dict__)
 
 
 def load_library(path):

@@ -47,6 +47,8 @@ COPIES = {
     **_each("cat concat concatenate", f"L tensors,i dim=0,*,{_OUT} -> cat(tensors,dim)"),
     "stack": f"L tensors,i dim=0,*,{_OUT} -> stack(tensors,dim)",
     "repeat": "T self,U repeats -> repeat(self,repeats)",
+    "roll": "E input,i shifts,i dims -> roll(input,[shifts],[dims])",
+    "index_select": "E input,i dim,T index -> index_select(input,index,dim)",
     "flip": "T input,U dims -> flip(input,dims)",
     **_each("tril triu", "T input,i diagonal=0 -> {}(input,diagonal)"),
     "gather": "T input,i dim,T index -> gather(input,index,dim)",
@@ -85,7 +87,6 @@ REDUCTIONS = {
         "T input -> {}(input,None,None,False)|T input,I1 dim,*,b keepdim=False -> {}(input,dim,1,keepdim)",
     ),
     "norm": "T input,f p=2,i? dim=None,b keepdim=False -> vector_norm(input,p,dim,keepdim,None)",
-    "vector_norm": "T input,f ord=2,I1? dim=None,b keepdim=False -> vector_norm(input,ord,dim,keepdim,None)",
     "logsumexp": "R input,i dim,b keepdim=False -> logsumexp(input,dim,keepdim)",
     **_each(
         "cumsum cumprod",
@@ -93,6 +94,7 @@ REDUCTIONS = {
         "|T input,i dim,*,T out -> {}(input,dim,None,False)",
     ),
     **_each("softmax log_softmax", "T input,i dim -> {}(input,dim)"),
+    "argsort": "T input,i dim=-1,b descending=False -> sort(input,dim,descending)[1]",
     "sort": f"T input,i dim=-1,b descending=False,*,{_OUTS} -> return_types.sort: sort(input,dim,descending)",
     "topk": f"T input,i k,i dim=-1,b largest=True,b sorted=True,*,{_OUTS}"
     " -> return_types.topk: topk(input,k,dim,largest)",
@@ -159,7 +161,7 @@ PRODUCTS = {
     "mv": f"T input,T vec,*,{_OUT} -> mv(input,vec)",
     "dot": f"T input,T tensor,*,{_OUT} -> dot(input,tensor)",
     "matmul": f"M input,M other,*,{_OUT} -> mm(input,other)|M input,V other,*,{_OUT} -> mv(input,other)"
-    "|H input,T other,*,T out -> matmul_nd(input,other)",
+    "|H input,T other,*,T out -> matmul_nd(input,other)|native matmul",
     "addmm": f"T input,T mat1,T mat2,*,f beta=1,f alpha=1,{_OUT} -> addmm(input,mat1,mat2,beta,alpha)",
     "addmv": f"T input,T mat,T vec,*,f beta=1,f alpha=1,{_OUT} -> addmv(input,mat,vec,beta,alpha)",
     **_each(
@@ -179,13 +181,39 @@ FACTORIES = _each(
     "new_full arange linspace tensor as_tensor rand randn rand_like randn_like randint randperm",
     "native {}",
 )
-OPERATIONS = {**FACTORIES, **VIEWS, **COPIES, **REDUCTIONS, **ELEMENTWISE, **PRODUCTS, **RANDOM}
+COMPOSED = _each("outer trace hstack vstack broadcast_tensors complex bincount", "native {}")
+LOOKING = _each(
+    "to float double half bfloat16 long int bool cpu type_as item is_contiguous requires_grad_ type equal "
+    "expand_as view_as flatten narrow movedim split is_floating_point is_complex numpy from_numpy",
+    "native {}",
+)
+OPERATIONS = {
+    **FACTORIES,
+    **LOOKING,
+    **COMPOSED,
+    **VIEWS,
+    **COPIES,
+    **REDUCTIONS,
+    **ELEMENTWISE,
+    **PRODUCTS,
+    **RANDOM,
+}
 
 FUNCTIONAL = {  # of torch.nn.functional
     **_each("relu sigmoid tanh", "T input -> {}(input)"),
+    "layer_norm": "T input,I normalized_shape,T? weight=None,T? bias=None,f eps=1e-05"
+    " -> native_layer_norm(input,weight,bias,normalized_shape,eps)[0]",
+    "embedding": "T input,F weight -> embedding(weight,input,-1,False)",
+    **_each("nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm pad", "native {}"),
     **_each("silu gelu", "F input -> {}(input)"),
     "leaky_relu": "T input,f negative_slope=0.01 -> leaky_relu(input,negative_slope)",
     "elu": "T input,f alpha=1.0 -> elu(input,alpha,1,1)",
     "softplus": "T input,f beta=1,f threshold=20 -> softplus(input,beta,threshold)",
     **_each("softmax log_softmax", "T input,i dim -> {}(input,dim)"),
+}
+
+LINALG = {  # of torch.linalg
+    "norm": "F input -> vector_norm(input,2.0,None,False,None)"
+    "|F input,*,i dim,b keepdim=False -> vector_norm(input,2.0,[dim],keepdim,None)",
+    "vector_norm": "F input,f ord=2,I1? dim=None,b keepdim=False -> vector_norm(input,ord,dim,keepdim,None)",
 }

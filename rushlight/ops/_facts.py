@@ -1,6 +1,6 @@
-"""What tables say of public functions: how their nodes are called (_node_names.py), what of them torch
-cannot differentiate (_lacking.py), and which calls need no Python (_direct.py). A fact is an attribute of
-the native Function, which acts on it (native/python/functions.cpp)."""
+"""What tables say of public functions: how their nodes are called (_node_names.py), and what of them torch
+cannot differentiate (_lacking.py). A fact is an attribute of the native Function, which acts on it
+(native/python/functions.cpp)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,14 @@ _TABLES = {
 }
 
 
-def tell(*spaces: Mapping[str, Any], direct: Mapping[str, str] | None = None) -> None:
-    """Tells the functions found in these namespaces what the tables say of their names: ours and `direct`, in
-    which ".where" is the method, whose arguments have another order than those of the function."""
+def tell(*spaces: Mapping[str, Any]) -> None:
+    """Tells the functions found in these namespaces what the tables say of their names."""
     for fact, table in _TABLES.items():
         for name, value in table.items():
             for space in spaces:
                 function = space.get(name)
                 if isinstance(function, _C.Function):
                     setattr(function, fact, value)
-    for key, description in (direct or {}).items():
-        for space in spaces[-1:] if key.startswith(".") else spaces:
-            function = space.get(key.removeprefix("."))
-            if isinstance(function, _C.Function):
-                function.direct = description
 
 
 def told(**facts: Any) -> Any:

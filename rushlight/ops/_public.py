@@ -4,7 +4,8 @@
     def exp(input, *, out=None): ...
 
 makes `rushlight.exp` (and `Tensor.exp`) a function that first asks `__torch_function__` of its
-arguments, which costs about ten nanoseconds, and otherwise calls the Python function.
+arguments, which costs about ten nanoseconds, and otherwise calls the Python function, or the primitive
+behind it where that is all it would do (_direct.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rushlight._outputs import (
 from rushlight._type_names import type_name as class_name
 from rushlight._versions import uncounted
 from rushlight._warn import warn
+from rushlight.ops._direct import OPERATIONS
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
 Tensor = _C.Tensor
@@ -48,10 +50,14 @@ def public(
     wrapped = _C.Function(function)
     for each in (name or function.__name__, *aliases):
         # A function of its own for every name: `__torch_function__` is told which of them was called.
+        direct = OPERATIONS.get(each)
         if namespace:
             FUNCTIONS[each] = wrapped if each == function.__name__ else named(function, each)
+            FUNCTIONS[each].direct = direct
         if method:
-            setattr(Tensor, each, named(function, each, True))
+            made = named(function, each, True)
+            made.direct = OPERATIONS.get(f".{each}", direct)
+            setattr(Tensor, each, made)
     return wrapped
 
 
@@ -484,7 +490,9 @@ def in_place(name: str, primitive: _C.Primitive | None = None, numbers: bool = T
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In-place version of :meth:`{name}`."
-    setattr(Tensor, f"{name}_", _C.Function(method, True))
+    made = _C.Function(method, True)
+    made.direct = OPERATIONS.get(f"{name}_")
+    setattr(Tensor, f"{name}_", made)
 
 
 def in_place_of(function: Callable, name: str | None = None) -> None:

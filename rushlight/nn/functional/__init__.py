@@ -154,10 +154,9 @@ from rushlight.nn.functional.vision import (
     upsample_bilinear,
     upsample_nearest,
 )
-from rushlight.ops._direct import FUNCTIONAL as _FUNCTIONAL
 from rushlight.ops._facts import tell as _tell
 
-_tell(globals(), direct=_FUNCTIONAL)
+_tell(globals())
 
 __all__ = [
     "adaptive_avg_pool1d",

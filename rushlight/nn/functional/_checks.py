@@ -5,12 +5,15 @@ from math import inf
 from rushlight import Tensor
 from rushlight._dtype_info import extremes
 from rushlight._signatures import check_call
+from rushlight.ops._direct import FUNCTIONAL
 from rushlight.ops._public import C_NAMES, check_tensor, public, type_name
 
 
 def functional(function):
     """A function of this package: tensor-like arguments are asked for ``__torch_function__`` first."""
-    return public(function, method=False, namespace=False)
+    made = public(function, method=False, namespace=False)
+    made.direct = FUNCTIONAL.get(function.__name__)
+    return made
 
 
 def require_tensor(function, value, position=1, name="input"):

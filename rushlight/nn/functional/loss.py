@@ -192,8 +192,11 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     require_floating("binary_cross_entropy", "binary_cross_entropy", input)
     if input.numel() and not input.is_meta:
         for name, values in (("input", input), ("target", target)):
-            least, most = values.detach().aminmax()
-            if not (least.item() >= 0 and most.item() <= 1):  # nor are they if one is NaN
+            within = _C.are_within_unit(values)
+            if within is None:
+                least, most = values.detach().aminmax()
+                within = least.item() >= 0 and most.item() <= 1  # nor are they if one is NaN
+            if not within:
                 raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     loss = _binary_cross_entropy(input, target)
     return reduced(loss if weight is None else _in_place(loss, weight), reduction)

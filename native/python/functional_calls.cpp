@@ -1,0 +1,329 @@
+// Functions that a few primitives make up, as training programs call them: Note [direct calls]. What they are
+// made of is what rushlight/ops and rushlight/nn/functional make them of, so their histories are the same.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "batching.h"
+#include "direct_calls.h"
+#include "matmul_ops.h"
+
+namespace rl {
+namespace {
+
+Tensor* plain_tensor(PyObject* o) {
+  if (!is_plain_tensor(o)) return nullptr;
+  Tensor* t = as_tensor(o);
+  return t->is_lazy() || is_batched(t) || !(t->device() == Device{}) ? nullptr : t;
+}
+
+bool no_keywords(PyObject* kwnames) { return !kwnames || !PyTuple_GET_SIZE(kwnames); }
+
+template <class... T>
+Ref<PyObject> applied(Primitive& op, T... args) {
+  PyObject* given[] = {args...};
+  return checked(call(op, given));
+}
+
+Ref<PyObject> number(int64_t value) { return checked(PyLong_FromLongLong(value)); }
+
+// ---- losses
+
+// torch's number for `reduction=`, the only keyword; "mean" if there is none. -1 for anything else.
+int read_reduction(PyObject* const* values, PyObject* kwnames) {
+  if (no_keywords(kwnames)) return 1;
+  if (PyTuple_GET_SIZE(kwnames) != 1 || !PyUnicode_CheckExact(values[0]) ||
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "reduction") != 0)
+    return -1;
+  const char* names[] = {"none", "mean", "sum"};
+  for (int i = 0; i < 3; i++) {
+    if (PyUnicode_CompareWithASCIIString(values[0], names[i]) == 0) return i;
+  }
+  return -1;
+}
+
+// Scores of a batch of vectors and their classes: nll_loss, or with `logs` cross_entropy.
+template <bool logs>
+PyObject* class_loss_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor *input = positional == 2 ? plain_tensor(args[0]) : nullptr,
+         *target = input ? plain_tensor(args[1]) : nullptr;
+  int reduction = target ? read_reduction(args + positional, kwnames) : -1;
+  bool batch = reduction >= 0 && is_floating(input->dtype) && !is_rare(input->dtype) && input->ndim == 2 &&
+               target->ndim == 1 && target->dtype == DType::i64 && target->size(0) == input->size(0);
+  if (!batch) return nullptr;
+  static Primitive &log_softmax = primitive("log_softmax"), &nll_loss = primitive("nll_loss");
+  static PyObject *one = PyLong_FromLong(1), *ignored = PyLong_FromLong(-100);
+  Ref<PyObject> scores = logs ? applied(log_softmax, args[0], one) : share(args[0]), way = number(reduction);
+  return applied(nll_loss, scores.get(), args[1], Py_None, way.get(), ignored).release();
+}
+
+// Whether all numbers of a small float tensor are between 0 and 1; a loss of probabilities asks.
+template <class T>
+bool within_unit(const Tensor* t) {
+  const T* values = t->data_as<T>();
+  bool within = true;
+  for (int64_t i = 0; i < t->numel; i++) within &= values[i] >= 0 && values[i] <= 1;
+  return within;
+}
+
+// are_within_unit(tensor): True or False, or None if that is not so easily told.
+PyObject* are_within_unit(PyObject*, PyObject* o) {
+  Tensor* t = plain_tensor(o);
+  if (!t || !t->is_contiguous() || t->numel > 4096) Py_RETURN_NONE;
+  if (t->dtype == DType::f32) return PyBool_FromLong(within_unit<float>(t));
+  if (t->dtype == DType::f64) return PyBool_FromLong(within_unit<double>(t));
+  Py_RETURN_NONE;
+}
+
+// ---- activations
+
+PyObject* glu_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor* t = positional >= 1 && positional <= 2 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
+  if (!t || !is_floating(t->dtype) || is_rare(t->dtype)) return nullptr;
+  int64_t dim = -1;
+  if ((positional == 2 && !read_plain_int(args[1], dim)) || dim < -t->ndim || dim >= t->ndim) return nullptr;
+  if (dim < 0) dim += t->ndim;
+  int64_t length = t->size(int(dim));
+  if (length % 2) return nullptr;
+  static Primitive &slice = primitive("slice"), &sigmoid = primitive("sigmoid"), &mul = primitive("mul");
+  Ref<PyObject> along = number(dim), zero = number(0), half = number(length / 2), whole = number(length),
+                step = number(1);
+  Ref<PyObject> first = applied(slice, args[0], along.get(), zero.get(), half.get(), step.get());
+  Ref<PyObject> second = applied(slice, args[0], along.get(), half.get(), whole.get(), step.get());
+  Ref<PyObject> gate = applied(sigmoid, second.get());
+  return applied(mul, first.get(), gate.get()).release();
+}
+
+// hardtanh between bounds that the dtype holds, relu6.
+template <bool six>
+PyObject* hardtanh_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  bool all = positional == 1 || (!six && positional == 3);
+  Tensor* t = all && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
+  if (!t || (t->dtype != DType::f32 && t->dtype != DType::f64)) return nullptr;
+  static Primitive& hardtanh = primitive("hardtanh");
+  static PyObject *zero = PyLong_FromLong(0), *top = PyLong_FromLong(6), *low = PyFloat_FromDouble(-1),
+                  *high = PyFloat_FromDouble(1);
+  if (positional == 1) return applied(hardtanh, args[0], six ? zero : low, six ? top : high).release();
+  auto bound = [](PyObject* o) { return PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) : std::nan(""); };
+  double from = bound(args[1]), to = bound(args[2]), most = t->dtype == DType::f32 ? FLT_MAX : DBL_MAX;
+  bool fits = from <= to && std::abs(from) <= most && std::abs(to) <= most;
+  return fits ? applied(hardtanh, args[0], args[1], args[2]).release() : nullptr;
+}
+
+// ---- products
+
+PyObject* matmul_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional != 2 || !no_keywords(kwnames) || !is_plain_tensor(args[0]) || !is_plain_tensor(args[1]))
+    return nullptr;
+  return matmul(as_tensor(args[0]), as_tensor(args[1]));
+}
+
+PyObject* outer_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor *a = positional == 2 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr,
+         *b = a ? plain_tensor(args[1]) : nullptr;
+  if (!b || a->ndim != 1 || b->ndim != 1 || !a->is_contiguous()) return nullptr;
+  static Primitive &view = primitive("view"), &mul = primitive("mul");
+  const int64_t sizes[] = {a->size(0), 1};
+  Ref<PyObject> shape(size_object(sizes));
+  Ref<PyObject> column = applied(view, args[0], shape.get());
+  return applied(mul, column.get(), args[1]).release();
+}
+
+PyObject* trace_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor* t = positional == 1 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
+  if (!t || t->ndim != 2 || is_rare(t->dtype) || t->dtype == DType::b1) return nullptr;
+  static Primitive &diagonal = primitive("diagonal"), &sum = primitive("sum");
+  static PyObject *zero = PyLong_FromLong(0), *one = PyLong_FromLong(1);
+  Ref<PyObject> line = applied(diagonal, args[0], zero, zero, one);
+  return applied(sum, line.get(), Py_None).release();
+}
+
+// ---- several tensors
+
+// hstack and vstack of tensors that have the dimensions already.
+template <bool rows>
+PyObject* stacked_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional != 1 || !no_keywords(kwnames) || (!PyTuple_Check(args[0]) && !PyList_Check(args[0])))
+    return nullptr;
+  Ref<PyObject> tensors = checked(PySequence_Tuple(args[0]));
+  Py_ssize_t count = PyTuple_GET_SIZE(tensors.get());
+  for (Py_ssize_t i = 0; i < count; i++) {
+    Tensor* t = plain_tensor(PyTuple_GET_ITEM(tensors.get(), i));
+    if (!t || t->ndim < (rows ? 2 : 1)) return nullptr;
+  }
+  if (count == 0) return nullptr;
+  static Primitive& cat = primitive("cat");
+  bool vectors = as_tensor(PyTuple_GET_ITEM(tensors.get(), 0))->ndim == 1;
+  Ref<PyObject> dim = number(rows || vectors ? 0 : 1);
+  return applied(cat, tensors.get(), dim.get()).release();
+}
+
+PyObject* broadcast_tensors_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional == 0 || !no_keywords(kwnames)) return nullptr;
+  Shape shape;
+  for (Py_ssize_t i = 0; i < positional; i++) {
+    Tensor* t = plain_tensor(args[i]);
+    if (!t) return nullptr;
+    int shift = shape.ndim - t->ndim;  // sizes that do not fit are refused by the longer way
+    for (int d = 0; d < t->ndim; d++) {
+      if (d + shift < 0) continue;
+      int64_t have = shape.sizes[d + shift], size = t->size(d);
+      if (have != size && have != 1 && size != 1) return nullptr;
+    }
+    broadcast_into(shape, t->sizes());
+  }
+  static Primitive& expand = primitive("expand");
+  Ref<PyObject> sizes, results = checked(PyTuple_New(positional));
+  for (Py_ssize_t i = 0; i < positional; i++) {
+    Sizes own = as_tensor(args[i])->sizes();
+    bool fits = std::ranges::equal(own, Sizes(shape));
+    if (!fits && !sizes) {
+      sizes = checked(PyTuple_New(shape.ndim));
+      for (int d = 0; d < shape.ndim; d++) PyTuple_SET_ITEM(sizes.get(), d, number(shape.sizes[d]).release());
+    }
+    PyTuple_SET_ITEM(results.get(), i,
+                     fits ? Py_NewRef(args[i]) : applied(expand, args[i], sizes.get()).release());
+  }
+  return results.release();
+}
+
+// complex(real, imag) of two contiguous tensors of one size.
+PyObject* complex_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor *real = positional == 2 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr,
+         *imag = real ? plain_tensor(args[1]) : nullptr;
+  if (!imag || real->dtype != imag->dtype || (real->dtype != DType::f32 && real->dtype != DType::f64) ||
+      !same_sizes(real, imag) || !real->is_contiguous() || !imag->is_contiguous())
+    return nullptr;
+  static Primitive &stack = primitive("stack"), &view_as_complex = primitive("view_as_complex");
+  Ref<PyObject> parts = checked(PyTuple_Pack(2, args[0], args[1])), last = number(-1);
+  Ref<PyObject> pairs = applied(stack, parts.get(), last.get());
+  return applied(view_as_complex, pairs.get()).release();
+}
+
+// ---- classes
+
+PyObject* one_hot_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject* name_classes = PyUnicode_InternFromString("num_classes");
+  bool named = !no_keywords(kwnames) && PyTuple_GET_SIZE(kwnames) == 1 && positional == 1 &&
+               PyTuple_GET_ITEM(kwnames, 0) == name_classes;
+  if (positional < 1 || positional > 2 || (!no_keywords(kwnames) && !named)) return nullptr;
+  Tensor* t = plain_tensor(args[0]);
+  int64_t classes = -1;
+  if (!t || t->dtype != DType::i64 || !t->is_contiguous() || t->numel == 0 || t->ndim >= MAX_DIMS - 1 ||
+      ((positional == 2 || named) && !read_plain_int(args[1], classes)))
+    return nullptr;
+  const int64_t* values = t->data_as<int64_t>();
+  const auto [least, most] = std::minmax_element(values, values + t->numel);
+  if (*least < 0 || (classes == -1 && *most == INT64_MAX)) return nullptr;
+  if (classes == -1) classes = *most + 1;
+  if (*most >= classes) return nullptr;
+  Shape shape;
+  shape.assign(t->sizes());
+  shape.append(classes);
+  TensorRef made = zeros(shape, DType::i64);
+  made->storage->written = keep(current_source());
+  static Primitive &unsqueeze = primitive("unsqueeze"), &scatter = primitive("scatter_value");
+  static PyObject *one = PyLong_FromLong(1), *last = PyLong_FromLong(-1);
+  Ref<PyObject> index = applied(unsqueeze, args[0], last);
+  PyObject* given[] = {made->object(), index.get(), one, last};
+  return call_in_place(scatter, given);
+}
+
+// group_norm(input, groups, weight, bias, eps) of more than one value in each group.
+PyObject* group_norm_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor* t = positional >= 2 && positional <= 5 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
+  int64_t groups;
+  if (!t || t->ndim < 2 || !read_plain_int(args[1], groups) || groups < 1) return nullptr;
+  for (Py_ssize_t i = 2; i < std::min<Py_ssize_t>(positional, 4); i++) {
+    if (args[i] != Py_None && !plain_tensor(args[i])) return nullptr;
+  }
+  if (positional == 5 && !PyFloat_CheckExact(args[4])) return nullptr;
+  int64_t values = t->size(0) * t->size(1) / groups;
+  for (int d = 2; d < t->ndim; d++) values *= t->size(d);
+  if (values == 1) return nullptr;
+  static Primitive& norm = primitive("native_group_norm");
+  static PyObject* small = PyFloat_FromDouble(1e-5);
+  auto given = [&](Py_ssize_t at, PyObject* otherwise) { return at < positional ? args[at] : otherwise; };
+  Ref<PyObject> results =
+      applied(norm, args[0], given(2, Py_None), given(3, Py_None), args[1], given(4, small));
+  return Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
+}
+
+// pad(input, pad) with a constant.
+PyObject* pad_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject *name_mode = PyUnicode_InternFromString("mode"),
+                  *name_value = PyUnicode_InternFromString("value");
+  Tensor* t = positional >= 2 && positional <= 4 ? plain_tensor(args[0]) : nullptr;
+  if (!t || !is_floating(t->dtype) || is_rare(t->dtype)) return nullptr;
+  PyObject *mode = positional > 2 ? args[2] : nullptr, *value = positional > 3 ? args[3] : Py_None;
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    if (name == name_mode && positional < 3) mode = args[positional + i];
+    else if (name == name_value && positional < 4) value = args[positional + i];
+    else return nullptr;
+  }
+  bool constant =
+      !mode || (PyUnicode_CheckExact(mode) && PyUnicode_CompareWithASCIIString(mode, "constant") == 0);
+  static PyObject* zero = PyFloat_FromDouble(0);
+  if (value == Py_None) value = zero;
+  if (!constant || !PyFloat_CheckExact(value) || (!PyTuple_Check(args[1]) && !PyList_Check(args[1])))
+    return nullptr;
+  Ref<PyObject> pad = checked(PySequence_Tuple(args[1]));
+  Py_ssize_t count = PyTuple_GET_SIZE(pad.get());
+  if (count % 2 || count > 2 * t->ndim) return nullptr;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    int64_t size;
+    if (!read_plain_int(PyTuple_GET_ITEM(pad.get(), i), size)) return nullptr;
+  }
+  static Primitive& constant_pad = primitive("constant_pad_nd");
+  return applied(constant_pad, args[0], pad.get(), value).release();
+}
+
+PyObject* bincount_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject* name_least = PyUnicode_InternFromString("minlength");
+  bool named = !no_keywords(kwnames);
+  if (positional != 1 ||
+      (named && (PyTuple_GET_SIZE(kwnames) != 1 || PyTuple_GET_ITEM(kwnames, 0) != name_least)))
+    return nullptr;
+  Tensor* t = plain_tensor(args[0]);
+  int64_t length = 0;
+  if (!t || t->dtype != DType::i64 || t->ndim != 1 || !t->is_contiguous() || t->numel > 4096 ||
+      (named && (!read_plain_int(args[1], length) || length < 0)))
+    return nullptr;
+  const int64_t* values = t->data_as<int64_t>();
+  for (int64_t i = 0; i < t->numel; i++) {
+    if (values[i] < 0 || values[i] > INT32_MAX) return nullptr;
+    length = std::max(length, values[i] + 1);
+  }
+  TensorRef counts = zeros(Sizes(&length, 1), DType::i64);
+  counts->storage->written = keep(current_source());
+  int64_t* found = counts->data_as<int64_t>();
+  for (int64_t i = 0; i < t->numel; i++) {
+    if (values[i] < length) found[values[i]]++;  // another thread may write the values
+  }
+  return counts.release_object();
+}
+
+const NativeCallInit calls[] = {{"nll_loss", class_loss_call<false>},
+                                {"cross_entropy", class_loss_call<true>},
+                                {"glu", glu_call},
+                                {"hardtanh", hardtanh_call<false>},
+                                {"relu6", hardtanh_call<true>},
+                                {"matmul", matmul_call},
+                                {"outer", outer_call},
+                                {"trace", trace_call},
+                                {"hstack", stacked_call<false>},
+                                {"vstack", stacked_call<true>},
+                                {"broadcast_tensors", broadcast_tensors_call},
+                                {"complex", complex_call},
+                                {"one_hot", one_hot_call},
+                                {"group_norm", group_norm_call},
+                                {"pad", pad_call},
+                                {"bincount", bincount_call}};
+
+PyMethodDef functions[] = {{"are_within_unit", are_within_unit, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
+}  // namespace rl
