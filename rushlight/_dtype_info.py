@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import rushlight
+from rushlight import _C
 from rushlight._annotations import Any, NoReturn
 from rushlight._type_names import type_name
 
@@ -37,6 +38,7 @@ _FLOATS = {
     "float8_e5m2fnuz": _Float(8, 0.125, 57344.0, -57344.0, 2.0**-15, 1.0),
     "float8_e8m0fnu": _Float(8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
 }
+_KNOWN: dict[_C.dtype, str] = {}  # which _FLOATS finfo() found for a dtype
 _COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64),
              "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64)}  # fmt: skip
@@ -82,6 +84,9 @@ class finfo(_DtypeInfo):
     __module__ = "rushlight"
 
     def __init__(self, type: Any = ...) -> None:
+        if type.__class__ is _C.dtype and (known := _KNOWN.get(type)):
+            self._name = known
+            return
         name = _dtype_name("finfo", rushlight.get_default_dtype() if type is ... else type)
         name = _COMPONENT.get(name, name)
         if name not in _FLOATS:
@@ -89,6 +94,8 @@ class finfo(_DtypeInfo):
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         self._name = name
+        if type.__class__ is _C.dtype:
+            _KNOWN[type] = name
 
     @property
     def bits(self) -> int:

@@ -577,8 +577,46 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
   return tuple_of({dx.get(), dw.get(), db.get()});
 }
 
-// update_running_statistics(running_mean, running_var, mean, var, count, momentum): in place, without history
-// and, as in torch, without being counted: a graph shows them as they are now.
+// running = (1 - momentum) * running + momentum * factor * now, in double precision; where both lie in order
+// in memory as floats, at once.
+void move_towards(Tensor* running, Tensor* now, double momentum, double factor) {
+  auto moved = [=](double from, double to) { return (1 - momentum) * from + momentum * factor * to; };
+  if (running->dtype == DType::f32 && now->dtype == DType::f32 && running->is_contiguous() &&
+      now->is_contiguous() && !running->is_lazy() && !now->is_lazy()) {
+    float* to = running->data_as<float>();
+    const float* from = now->data_as<float>();
+    for (int64_t i = 0; i < running->numel; i++) to[i] = float(moved(to[i], from[i]));
+    return;
+  }
+  TensorRef target = contiguous(cast(now, DType::f64).get());
+  TensorRef wide = contiguous(cast(running, DType::f64).get());
+  if (wide.get() == running) wide = clone(running);
+  double *to = wide->data_as<double>(), *from = target->data_as<double>();
+  for (int64_t i = 0; i < wide->numel; i++) to[i] = moved(to[i], from[i]);
+  copy_into(running, wide.get());
+}
+
+}  // namespace
+
+void update_running_statistics(Tensor* running_mean, Tensor* running_var, Tensor* mean, Tensor* var,
+                               double count, double momentum) {
+  Tensor *running[] = {running_mean, running_var}, *now[] = {mean, var};
+  for (Tensor* each : running) announce_write(each);  // who is told may change them
+  for (int k = 0; k < 2; k++) {
+    if (running[k]->numel != now[k]->numel || !is_floating(running[k]->dtype) || !is_floating(now[k]->dtype))
+      fail(PyExc_RuntimeError, "running statistics must be floating and as many as the channels");
+    check_devices(running[k], {now[k]});
+  }
+  for (int k = 0; k < 2; k++) {
+    // A batch's variance estimates that of all data: divided by one less than its elements.
+    if (!running[k]->is_meta() && running[k]->numel)
+      move_towards(running[k], now[k], momentum, k ? count / (count - 1) : 1);
+  }
+}
+
+namespace {
+
+// update_running_statistics(running_mean, running_var, mean, var, count, momentum)
 PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 6)
@@ -588,27 +626,8 @@ PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
     }
     double elements = PyFloat_AsDouble(args[4]), momentum = PyFloat_AsDouble(args[5]);
     if (PyErr_Occurred()) throw PythonError{};
-    Tensor* statistics[] = {as_tensor(args[2]), as_tensor(args[3])};
-    for (int k = 0; k < 2; k++) announce_write(as_tensor(args[k]));  // who is told may change them
-    for (int k = 0; k < 2; k++) {
-      Tensor *running = as_tensor(args[k]), *now = statistics[k];
-      if (running->numel != now->numel || !is_floating(running->dtype) || !is_floating(now->dtype)) {
-        fail(PyExc_RuntimeError, "running statistics must be floating and as many as the channels");
-      }
-      check_devices(running, {now});
-    }
-    for (int k = 0; k < 2; k++) {
-      Tensor* running = as_tensor(args[k]);
-      if (running->is_meta() || !running->numel) continue;
-      TensorRef now = contiguous(cast(statistics[k], DType::f64).get());
-      TensorRef wide = contiguous(cast(running, DType::f64).get());
-      if (wide.get() == running) wide = clone(running);
-      // A batch's variance estimates that of all data: divided by one less than its elements.
-      double factor = k ? elements / (elements - 1) : 1;
-      double *to = wide->data_as<double>(), *from = now->data_as<double>();
-      for (int64_t i = 0; i < wide->numel; i++) to[i] = (1 - momentum) * to[i] + momentum * factor * from[i];
-      copy_into(running, wide.get());
-    }
+    update_running_statistics(as_tensor(args[0]), as_tensor(args[1]), as_tensor(args[2]), as_tensor(args[3]),
+                              elements, momentum);
     Py_RETURN_NONE;
   });
 }

@@ -241,7 +241,8 @@ struct Bound {
     for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
       size_t named = k;
       while (named < count && call.parameters[named].name != PyTuple_GET_ITEM(kwnames, i)) named++;
-      if (named == count || !put(call, named, args[positional + i])) return false;
+      bool unknown = named == count || (method && int(named) == call.out);  // which methods do not take
+      if (unknown || !put(call, named, args[positional + i])) return false;
     }
     for (; k < count; k++) {
       if (!values[k]) return false;

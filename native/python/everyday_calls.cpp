@@ -2,6 +2,7 @@
 // [direct calls]. Each answers the calls that need no thought and leaves the rest, and all errors, to the
 // Python function of its name.
 #include <algorithm>
+#include <cfloat>
 
 #include "../graph/modes.h"
 #include "batching.h"
@@ -128,6 +129,30 @@ PyObject* is_floating_point_call(PyObject* const* args, Py_ssize_t positional, P
 PyObject* is_complex_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   bool plain = positional == 1 && no_keywords(kwnames) && is_plain_tensor(args[0]);
   return plain ? PyBool_FromLong(is_complex(as_tensor(args[0])->dtype)) : nullptr;
+}
+
+PyObject* numel_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor* t = positional == 1 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
+  return t ? number(t->numel).release() : nullptr;
+}
+
+PyObject* promote_types_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional != 2 || !no_keywords(kwnames) || !is_dtype(args[0]) || !is_dtype(args[1])) return nullptr;
+  DType a = dtype_from(args[0]), b = dtype_from(args[1]);
+  return is_rare(a) || is_rare(b) ? nullptr : Py_NewRef(dtype_object(promote(a, b)));
+}
+
+// nan_to_num(x) with the largest numbers of the dtype for infinities.
+PyObject* nan_to_num_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Tensor* t = positional == 1 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
+  if (!t || (t->dtype != DType::f32 && t->dtype != DType::f64)) return nullptr;
+  static Primitive& op = primitive("nan_to_num");
+  static PyObject *zero = PyFloat_FromDouble(0), *high = PyFloat_FromDouble(FLT_MAX),
+                  *low = PyFloat_FromDouble(-FLT_MAX), *highest = PyFloat_FromDouble(DBL_MAX),
+                  *lowest = PyFloat_FromDouble(-DBL_MAX);
+  bool wide = t->dtype == DType::f64;
+  PyObject* given[] = {args[0], zero, wide ? highest : high, wide ? lowest : low};
+  return call(op, given);
 }
 
 PyObject* requires_grad_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
@@ -275,6 +300,9 @@ const NativeCallInit calls[] = {{"to", to_call},
                                 {"is_complex", is_complex_call},
                                 {"requires_grad_", requires_grad_call},
                                 {"equal", equal_call},
+                                {"numel", numel_call},
+                                {"promote_types", promote_types_call},
+                                {"nan_to_num", nan_to_num_call},
                                 {"expand_as", sized_as_call<true>},
                                 {"view_as", sized_as_call<false>},
                                 {"flatten", flatten_call},

@@ -4,9 +4,11 @@
 #include <cfloat>
 #include <cmath>
 
+#include "../graph/modes.h"
 #include "batching.h"
 #include "direct_calls.h"
 #include "matmul_ops.h"
+#include "norm_ops.h"
 
 namespace rl {
 namespace {
@@ -249,6 +251,34 @@ PyObject* group_norm_call(PyObject* const* args, Py_ssize_t positional, PyObject
   return Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
 }
 
+// batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+PyObject* batch_norm_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional != 8 || !no_keywords(kwnames) || carrying() || modes.inference) return nullptr;
+  Tensor* x = plain_tensor(args[0]);
+  bool training = args[5] == Py_True;
+  if (!x || (x->dtype != DType::f32 && x->dtype != DType::f64) || x->ndim < 2 || x->numel == 0 ||
+      !PyBool_Check(args[5]) || !PyFloat_CheckExact(args[6]) || !PyFloat_CheckExact(args[7]) ||
+      PyFloat_AS_DOUBLE(args[7]) <= 0)
+    return nullptr;
+  for (int i = 1; i <= 4; i++) {
+    Tensor* t = plain_tensor(args[i]);
+    if (!t && args[i] != Py_None) return nullptr;
+    if (t && (t->dtype != x->dtype || t->ndim != 1 || t->numel != x->size(1))) return nullptr;
+    if (t && i <= 2 && (t->requires_grad() || t->base())) return nullptr;
+  }
+  if ((args[1] == Py_None) != (args[2] == Py_None) || (!training && args[1] == Py_None)) return nullptr;
+  int64_t values = x->numel / x->size(1);
+  if (training && values == 1) return nullptr;
+  static Primitive &train = primitive("batch_norm_train"), &eval = primitive("batch_norm_eval");
+  Ref<PyObject> made = applied(training ? train : eval, args[0], args[3], args[4], args[1], args[2], args[7]);
+  if (training && args[1] != Py_None) {
+    update_running_statistics(
+        as_tensor(args[1]), as_tensor(args[2]), as_tensor(PyTuple_GET_ITEM(made.get(), 1)),
+        as_tensor(PyTuple_GET_ITEM(made.get(), 3)), double(values), PyFloat_AS_DOUBLE(args[6]));
+  }
+  return Py_NewRef(PyTuple_GET_ITEM(made.get(), 0));
+}
+
 // pad(input, pad) with a constant.
 PyObject* pad_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   static PyObject *name_mode = PyUnicode_InternFromString("mode"),
@@ -318,6 +348,7 @@ const NativeCallInit calls[] = {{"nll_loss", class_loss_call<false>},
                                 {"complex", complex_call},
                                 {"one_hot", one_hot_call},
                                 {"group_norm", group_norm_call},
+                                {"batch_norm", batch_norm_call},
                                 {"pad", pad_call},
                                 {"bincount", bincount_call}};
 

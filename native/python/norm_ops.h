@@ -65,4 +65,8 @@ void store_numbers(DType dtype, void* to, const double* from, int64_t n);
 void run_norm_rows(const NormRows& task, int64_t rows);
 void run_norm_rows_backward(const NormRowsBackward& task, int64_t rows, Tensor* dw, Tensor* db);
 
+// In place, without history and, as in torch, without being counted: a graph shows them as they are now.
+void update_running_statistics(Tensor* running_mean, Tensor* running_var, Tensor* mean, Tensor* var,
+                               double count, double momentum);
+
 }  // namespace rl

@@ -39,6 +39,7 @@ VIEWS = {
     "select": "T input,i dim,i index -> select(input,dim,index)",
     "diagonal": "T input,i offset=0,i dim1=0,i dim2=1 -> diagonal(input,offset,dim1,dim2)",
     "unfold": "T self,i dimension,i size,i step -> unfold(self,dimension,size,step)",
+    "real": "R input -> input",
     "unbind": "T input,i dim=0 -> unbind(input,dim)",
     "contiguous": "C self -> self",
 }
@@ -184,7 +185,8 @@ FACTORIES = _each(
 COMPOSED = _each("outer trace hstack vstack broadcast_tensors complex bincount", "native {}")
 LOOKING = _each(
     "to float double half bfloat16 long int bool cpu type_as item is_contiguous requires_grad_ type equal "
-    "expand_as view_as flatten narrow movedim split is_floating_point is_complex numpy from_numpy",
+    "expand_as view_as flatten narrow movedim split is_floating_point is_complex numpy from_numpy "
+    "numel promote_types nan_to_num",
     "native {}",
 )
 OPERATIONS = {
@@ -204,7 +206,7 @@ FUNCTIONAL = {  # of torch.nn.functional
     "layer_norm": "T input,I normalized_shape,T? weight=None,T? bias=None,f eps=1e-05"
     " -> native_layer_norm(input,weight,bias,normalized_shape,eps)[0]",
     "embedding": "T input,F weight -> embedding(weight,input,-1,False)",
-    **_each("nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm pad", "native {}"),
+    **_each("nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad", "native {}"),
     **_each("silu gelu", "F input -> {}(input)"),
     "leaky_relu": "T input,f negative_slope=0.01 -> leaky_relu(input,negative_slope)",
     "elu": "T input,f alpha=1.0 -> elu(input,alpha,1,1)",
