@@ -245,16 +245,18 @@ def test_gradients_of_functions(name):
                 torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "multi_margin_loss"])
+LOSSES = ["mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "multi_margin_loss"]
+REDUCED = [*itertools.product(LOSSES, ("none", "mean", "sum")), ("soft_margin_loss", "sum")]
+
+
+@pytest.mark.parametrize("name, reduction", REDUCED)
 def test_gradients_of_losses(name, reduction):
     for hows in itertools.product(LAYOUTS, repeat=3):
         told = []
         for lib in (rushlight, torch):
             lib.manual_seed(0)
             x, target = (laid(lib, lib.randn(4, 5), how).requires_grad_() for how in hows[:2])
-            if name == "multi_margin_loss":
-                target = lib.tensor([0, 2, 1, 4])
+            target = lib.tensor([0, 2, 1, 4]) if name == "multi_margin_loss" else target.detach()
             loss = getattr(lib.nn.functional, name)(x, target, reduction=reduction)
             given = lib.randn(loss.shape)
             found = lib.autograd.grad(loss, x, laid(lib, given, hows[2]) if loss.dim() > 1 else given)

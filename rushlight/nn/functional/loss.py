@@ -382,7 +382,11 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     reduction = check_reduction(reduction)
     require_tensor("soft_margin_loss", input)
     refuse_gradient("soft_margin_loss", target=target)
-    margin = _in_place(-input, target).exp()
+    alike = input.dtype == target.dtype and input.shape == target.shape
+    if reduction != "none" and alike:  # the gradient lies as the targets do
+        margin = (-target * input).exp()
+    else:
+        margin = _in_place(-input, target).exp()
     _check_cast(margin.dtype, input.dtype)
     return reduced(rushlight.log1p(margin), reduction)
 
