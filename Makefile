@@ -4,6 +4,7 @@
 #   make test        the test suite                     make lint    ruff, mypy, clang-format
 #   make test-torch  the suite's comparisons with torch make format  rewrite in the project's style
 #   make bench       ratios against torch 2.13          make clean   remove what the build made
+#   make bench-calls the same of everyday calls
 #   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md, the stubs, the pictures
 #   make tsan        tests with threads under TSan
 #
@@ -33,7 +34,7 @@ CXX_SOURCES = $(shell find native -path native/third_party -prune -o \( -name '*
 PYTEST := $(BIN)/pytest
 INSTALLED := $(VENV)/.rushlight-installed
 
-.PHONY: demo test test-torch bench asan tsan coverage lint format dev clean
+.PHONY: demo test test-torch bench bench-calls asan tsan coverage lint format dev clean
 
 demo: $(INSTALLED)
 	@$(PY) examples/tour.py
@@ -46,6 +47,9 @@ test-torch: $(INSTALLED) $(VENV)/.rushlight-torch
 
 bench: $(INSTALLED) $(VENV)/.rushlight-torch
 	$(PY) benchmarks/run.py $(ARGS)
+
+bench-calls: $(INSTALLED) $(VENV)/.rushlight-torch
+	$(PY) benchmarks/calls.py $(ARGS)
 
 coverage: $(INSTALLED)
 	$(PY) tools/coverage.py
