@@ -1,8 +1,8 @@
 """What everyday calls on small tensors cost beside torch: `python benchmarks/calls.py [words in names]`.
 
-Each line of CALLS is timed in alternating rounds with torch, one thread; the table is printed in the order of
-the ratios (torch's time divided by Rushlight's), those that need work first. benchmarks/run.py has the figures
-that are promised.
+Each line of CALLS is timed in alternating rounds with torch, one thread. The table is printed in the order of
+the ratios (torch's time divided by Rushlight's), those that need work first. benchmarks/run.py has the
+figures that are promised.
 """
 
 import argparse
