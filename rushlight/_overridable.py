@@ -39,7 +39,8 @@ _IGNORED = {
     "set_default_tensor_type", "set_num_threads", "set_printoptions", "set_rng_state", "tensor",
     "tril_indices", "triu_indices", "typename", "use_deterministic_algorithms", "vander", "zeros",
     "calculate_gain", "fftfreq", "rfftfreq", "upsample", "upsample_bilinear", "upsample_nearest", "tanh",
-    "sigmoid",
+    "sigmoid", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
+    "sparse_csc_tensor", "sparse_csr_tensor",
 }  # fmt: skip
 _SETTINGS = (
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "device", "dtype",
@@ -50,7 +51,7 @@ _SETTINGS = (
     "is_warn_always_enabled", "layout", "memory_format", "no_grad", "qscheme", "set_anomaly_enabled",
     "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_grad_enabled",
-    "set_num_interop_threads", "set_warn_always", "sparse_coo_tensor", "sparse_csr_tensor", "vmap",
+    "set_num_interop_threads", "set_warn_always", "vmap",
 )  # fmt: skip
 _OVERRIDDEN_ANYWAY = {
     "torch.tanh", "torch.sigmoid", "torch.Tensor.tanh", "torch.Tensor.sigmoid", "torch.linalg.vander",
