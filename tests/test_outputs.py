@@ -378,3 +378,18 @@ def test_lists_that_change_and_tensors_that_shrink_meanwhile():
         stop.set()
         thread.join()
     gc.collect()
+
+
+def test_empty_outputs_grow():
+    a = filled(3, 4)
+    out = torch.empty(0)
+    address = out.untyped_storage()
+    assert torch.add(a, a, out=out) is out and torch.equal(out, a + a)
+    assert out._version == 1 and out.untyped_storage().nbytes() == 48 and address.nbytes() == 48
+    whole = torch.zeros(8)
+    part = whole[:0]
+    torch.exp(a[0], out=part)  # grows over what is beside it, as in torch
+    assert torch.equal(whole[:4], a[0].exp()) and not whole[4:].any()
+    assert torch.mul(a.t(), 2, out=torch.empty(0)).stride() == (1, 4)
+    kept = torch.empty(0, dtype=torch.float64)
+    assert torch.sum(a, 1, out=torch.empty(0)).shape == (3,) and torch.add(a, a, out=kept).dtype == kept.dtype

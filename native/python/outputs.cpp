@@ -15,7 +15,9 @@
 
 #include "../graph/modes.h"
 #include "../graph/watching.h"
+#include "../tensor/hold.h"
 #include "../tensor/twins.h"
+#include "../tensor/unlocked.h"
 #include "elementwise_ops.h"
 #include "rare_ops.h"
 
@@ -195,6 +197,24 @@ bool takes_copy(PyObject* place, PyObject* value, PyObject* others) {
          !(modes.grad && (may_want_grad(out) || may_want_grad(result))) && surely_apart(out, others);
 }
 
+// An `out` without elements, of which nobody else has any, becomes as large as the result; an `out` of other
+// sizes is warned about or refused elsewhere.
+void grow_empty(PyObject* place, PyObject* value) {
+  if (!is_plain_tensor(place) || !is_plain_tensor(value)) return;
+  Tensor *out = as_tensor(place), *result = as_tensor(value);
+  auto on_cpu = [](const Tensor* t) { return t->device().type == DeviceType::cpu; };
+  bool right = !out->numel && result->numel && out->dtype == result->dtype && on_cpu(out) && on_cpu(result) &&
+               !out->extra && !out->requires_grad() && !(modes.grad && may_want_grad(result)) &&
+               !(out->flags & (Tensor::INFERENCE | Tensor::LAZY | Tensor::DATA_ALIAS)) && !out->offset &&
+               result->is_contiguous() && !(result->flags & Tensor::ODD_STRIDES) && out->storage->refs == 1 &&
+               is_resizable(out->storage) && !writes_watched();
+  if (!right) return;
+  wait_for_kernels();
+  if (out->numel || out->storage->refs != 1 || !is_resizable(out->storage)) return;  // by other threads
+  grow_storage(out->storage, size_t(result->numel) * size_t(result->itemsize()));
+  set_geometry(out, result->sizes(), result->strides());
+}
+
 PyObject* py_copy_to_output(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     static Primitive& copy = primitive("copy");
@@ -203,6 +223,7 @@ PyObject* py_copy_to_output(PyObject*, PyObject* const* args, Py_ssize_t n) {
     bool several = PyTuple_CheckExact(args[0]) && PyTuple_CheckExact(args[1]);
     Py_ssize_t count = several ? PyTuple_GET_SIZE(args[0]) : 1;
     if (several && PyTuple_GET_SIZE(args[1]) != count) Py_RETURN_FALSE;
+    if (!several) grow_empty(args[0], args[1]);
     auto at = [&](int k, Py_ssize_t i) { return several ? PyTuple_GET_ITEM(args[k], i) : args[k]; };
     for (Py_ssize_t i = 0; i < count; i++) {
       if (!takes_copy(at(0, i), at(1, i), args[2])) Py_RETURN_FALSE;
