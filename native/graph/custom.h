@@ -95,7 +95,7 @@ void move_retained(Tensor* t, Node* from);
 constexpr uint16_t NAMED_VARIANTS = 8;  // in Primitive::options
 void name_variant(Node* node, PyObject* const* args, bool in_place);
 Primitive* renamed(Primitive* op, const std::string& name);
-// The name of a sum or product by a number, in the form that torch's derivatives call.
+// The name of a sum or product by a number, and of a conjugate, in the form that torch's derivatives call.
 void name_number_form(Node* node, PyObject* const* args);
 // The operation that wrote to memory leaves its stamp there (Source::operation): the name of its node, null
 // if it was not recorded. `stamp_write`: t was written by what is its grad_fn now.

@@ -32,6 +32,9 @@ std::string type_text(const Tensor* t);
 
 void check_for_nan(Node* node, size_t nr, Tensor* result);
 
+// The node of this thread whose rules run, or null.
+const Node* derived_now();
+
 // hooks.cpp
 void run_prehooks(Node* node, Tensor** grads);
 

@@ -582,6 +582,13 @@ void name_number_form(Node* node, PyObject* const* args) {
     }
     return found;
   }();
+  static Primitive& conj = primitive("conj");
+  static Primitive* conj_view = renamed(&conj, "ConjBackward0");
+  if (node->op == &conj) {  // torch's derivatives make views, but for that of a copy
+    const Node* of = derived_now();
+    if (!of || of->op != &conj) node->op = conj_view;
+    return;
+  }
   auto found = forms.find(node->op);
   if (found == forms.end()) return;
   if (!is_tensor(args[1]) || (!is_tensor(args[0]) && node->op->name != "div")) node->op = found->second;

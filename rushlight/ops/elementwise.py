@@ -433,7 +433,7 @@ def _pow_number(g, x, exponent):
         return g * (2 * _conj(x))
     if exponent == 0:
         return _zeros(g)
-    return g * (_conj(exponent) * _conj(x ** (exponent - 1)))
+    return g * _conj(exponent * x ** (exponent - 1))
 
 
 def _pow_base(g, x, exponent):

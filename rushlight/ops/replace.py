@@ -12,8 +12,9 @@ _in_place = _C.in_place
 
 def _same_strides(values, input):
     """A copy with the strides and the offset of `input`, gaps included; in row-major order if elements share
-    memory."""
+    memory, and as any copy of a negative or conjugate view, which torch resolves first."""
     shares = any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape))
+    shares = shares or input.is_neg() or input.is_conj()
     if shares or _C.dispatches(input):  # a wrapper's class knows how it lies
         return ops.clone(values)
     size, offset = tuple(input.shape), input.storage_offset()
@@ -50,7 +51,7 @@ def _scattered(input, src, view, view_of_memory=False):
         raise RuntimeError(f"Autograd not support dtype: {type_name(input.dtype)}")
     if input.dtype != src.dtype:
         src = src.to(input.dtype)
-    shares = any(stride == 0 for stride in input.stride())
+    shares = any(stride == 0 for stride in input.stride()) or input.is_neg() or input.is_conj()
     gaps = not shares and FUNCTIONS["empty_like"](input).stride() != input.stride()
     dense = ops.clone(input) if shares or gaps else input
     part = view(dense.detach())

@@ -503,6 +503,30 @@ def cases(torch):
         checked = [names.gc_(function, matrix) for function in functions]
         return [chain(g, 2) for g in grads[:6]], grads[6].grad_fn.name(), checked
 
+    @case("conjugates in the graphs of complex gradients")
+    def _():
+        z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 1]], requires_grad=True)
+        functions = lambda z: z * z, torch.sin, torch.exp, lambda z: z**3, torch.conj_physical, torch.tanh
+        ones = torch.ones(2, 2, dtype=z.dtype)
+        grads = [torch.autograd.grad(f(z), z, ones * z, create_graph=True)[0] for f in functions]
+        nodes = [[edge and edge.name() for edge, _ in g.grad_fn.next_functions] for g in grads]
+        return nodes, [g.grad_fn.name() for g in grads]
+
+    @case("what replaces a part of a negative view lies as its copy")
+    def _():
+        z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 1]], requires_grad=True)
+        told = []
+        for part in (z.conj().imag, z.t().conj().imag, torch.view_as_real(z).select(-1, 1)):
+            line = torch.ones(2)
+            all_made = (
+                torch.select_scatter(part, line, 0, 0),
+                torch.slice_scatter(part, line[None], 0, 0, 1),
+                torch.diagonal_scatter(part, line),
+            )
+            told += [(x.stride(), x.storage_offset(), x.is_neg(), x.grad_fn.name()) for x in all_made]
+        plain = z.detach()
+        return told, [torch.select_scatter(x, x[1], 0, 0).stride() for x in (plain.conj(), plain.t().conj())]
+
     return found
 
 
