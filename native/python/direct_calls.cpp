@@ -191,6 +191,7 @@ bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
     case 'e':
       return is_real_number(o) && (PyFloat_CheckExact(o) || is_of_floats(first) || PyLong_AsLongLong(o) >= 0);
     case 'o': return is_plain_int(o) && PyLong_AsLongLong(o) == 1;
+    case 'q': return o == Py_False;
     case 'n': return is_plain_tensor(o) || is_real_number(o);
     case 'f': return is_real_number(o);
     case 'i': return is_plain_int(o);

@@ -16,10 +16,11 @@
 // contiguous one, S one of the first's dtype, A one that is not of booleans, E one with dimensions and
 // elements; V a vector, M a matrix, H one of more dimensions; L a list of them; f a real number that is no
 // NaN, n that or a tensor, a that or an A; w an f that is whole where the first is no tensor of floats, e an
-// f that is not negative where the first is of integers, o the number 1, which goes nowhere; U a list of ints
-// that a method also takes one by one. Defaults are None, (), a bool or a number. Whatever does not fit takes
-// the longer way, through the signatures and the Python function, which says what is wrong or does what is
-// rare. So a description says nothing new: tests/test_direct_calls.py compares both ways.
+// f that is not negative where the first is of integers, o the number 1, which goes nowhere, q a switch that
+// is off and z? what is None; U a list of ints that a method also takes one by one. Defaults are None, (), a
+// bool or a number. Whatever does not fit takes the longer way, through the signatures and the Python
+// function, which says what is wrong or does what is rare. So a description says nothing new:
+// tests/test_direct_calls.py compares both ways.
 #pragma once
 #include "primitive.h"
 

@@ -31,32 +31,57 @@ Ref<PyObject> number(int64_t value) { return checked(PyLong_FromLongLong(value))
 
 // ---- losses
 
-// torch's number for `reduction=`, the only keyword; "mean" if there is none. -1 for anything else.
-int read_reduction(PyObject* const* values, PyObject* kwnames) {
-  if (no_keywords(kwnames)) return 1;
-  if (PyTuple_GET_SIZE(kwnames) != 1 || !PyUnicode_CheckExact(values[0]) ||
-      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "reduction") != 0)
-    return -1;
+// The arguments of a call by the names of the parameters, some of which have values already. False if there
+// are others, or too many.
+template <size_t count>
+bool bind(PyObject* (&values)[count], const char* const (&names)[count], PyObject* const* args,
+          Py_ssize_t positional, PyObject* kwnames) {
+  if (positional > Py_ssize_t(count)) return false;
+  std::copy(args, args + positional, values);
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    size_t at = size_t(positional);
+    while (at < count && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), names[at]) != 0) at++;
+    if (at == count) return false;
+    values[at] = args[positional + i];
+  }
+  return std::ranges::all_of(values, [](PyObject* value) { return value != nullptr; });
+}
+
+// torch's number for `reduction=`, or -1.
+int read_reduction(PyObject* o) {
+  if (!PyUnicode_CheckExact(o)) return -1;
   const char* names[] = {"none", "mean", "sum"};
   for (int i = 0; i < 3; i++) {
-    if (PyUnicode_CompareWithASCIIString(values[0], names[i]) == 0) return i;
+    if (PyUnicode_CompareWithASCIIString(o, names[i]) == 0) return i;
   }
   return -1;
 }
 
-// Scores of a batch of vectors and their classes: nll_loss, or with `logs` cross_entropy.
+// Scores of a batch of vectors and their classes, without weights: nll_loss, or with `logs` cross_entropy.
 template <bool logs>
 PyObject* class_loss_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  Tensor *input = positional == 2 ? plain_tensor(args[0]) : nullptr,
-         *target = input ? plain_tensor(args[1]) : nullptr;
-  int reduction = target ? read_reduction(args + positional, kwnames) : -1;
-  bool batch = reduction >= 0 && is_floating(input->dtype) && !is_rare(input->dtype) && input->ndim == 2 &&
-               target->ndim == 1 && target->dtype == DType::i64 && target->size(0) == input->size(0);
-  if (!batch) return nullptr;
+  static PyObject *mean = PyUnicode_InternFromString("mean"), *minus = PyLong_FromLong(-100),
+                  *none = PyFloat_FromDouble(0);
+  PyObject* values[] = {nullptr, nullptr, Py_None, Py_None, minus, Py_None, mean, none};
+  static constexpr const char* names[] = {
+      "input",        "target", "weight",    "size_average",
+      "ignore_index", "reduce", "reduction", logs ? "label_smoothing" : "-"};
+  if (!bind(values, names, args, positional, kwnames)) return nullptr;
+  Tensor *input = plain_tensor(values[0]), *target = plain_tensor(values[1]);
+  int reduction = read_reduction(values[6]);
+  int64_t ignored;
+  bool plain = values[2] == Py_None && values[3] == Py_None && values[5] == Py_None && reduction >= 0 &&
+               read_plain_int(values[4], ignored) && PyFloat_CheckExact(values[7]) &&
+               PyFloat_AS_DOUBLE(values[7]) == 0;
+  bool batch = plain && input && target && is_floating(input->dtype) && !is_rare(input->dtype) &&
+               input->ndim == 2 && target->ndim == 1 && target->dtype == DType::i64 &&
+               target->size(0) == input->size(0);
+  if (!batch || (!logs && positional > 7)) return nullptr;
   static Primitive &log_softmax = primitive("log_softmax"), &nll_loss = primitive("nll_loss");
-  static PyObject *one = PyLong_FromLong(1), *ignored = PyLong_FromLong(-100);
-  Ref<PyObject> scores = logs ? applied(log_softmax, args[0], one) : share(args[0]), way = number(reduction);
-  return applied(nll_loss, scores.get(), args[1], Py_None, way.get(), ignored).release();
+  static PyObject* one = PyLong_FromLong(1);
+  Ref<PyObject> scores = logs ? applied(log_softmax, values[0], one) : share(values[0]),
+                way = number(reduction);
+  return applied(nll_loss, scores.get(), values[1], Py_None, way.get(), values[4]).release();
 }
 
 // Whether all numbers of a small float tensor are between 0 and 1; a loss of probabilities asks.
@@ -99,6 +124,7 @@ PyObject* glu_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnam
 // hardtanh between bounds that the dtype holds, relu6.
 template <bool six>
 PyObject* hardtanh_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  if (positional == (six ? 2 : 4) && args[positional - 1] == Py_False) positional--;  // not in place
   bool all = positional == 1 || (!six && positional == 3);
   Tensor* t = all && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
   if (!t || (t->dtype != DType::f32 && t->dtype != DType::f64)) return nullptr;
@@ -252,8 +278,12 @@ PyObject* group_norm_call(PyObject* const* args, Py_ssize_t positional, PyObject
 }
 
 // batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-PyObject* batch_norm_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  if (positional != 8 || !no_keywords(kwnames) || carrying() || modes.inference) return nullptr;
+PyObject* batch_norm_call(PyObject* const* given, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject *momentum = PyFloat_FromDouble(0.1), *small = PyFloat_FromDouble(1e-5);
+  PyObject* args[] = {nullptr, nullptr, nullptr, Py_None, Py_None, Py_False, momentum, small};
+  static constexpr const char* names[] = {"input", "running_mean", "running_var", "weight",
+                                          "bias",  "training",     "momentum",    "eps"};
+  if (!bind(args, names, given, positional, kwnames) || carrying() || modes.inference) return nullptr;
   Tensor* x = plain_tensor(args[0]);
   bool training = args[5] == Py_True;
   if (!x || (x->dtype != DType::f32 && x->dtype != DType::f64) || x->ndim < 2 || x->numel == 0 ||

@@ -202,16 +202,19 @@ OPERATIONS = {
 }
 
 FUNCTIONAL = {  # of torch.nn.functional
-    **_each("relu sigmoid tanh", "T input -> {}(input)"),
+    **_each("sigmoid tanh", "T input -> {}(input)"),
+    "relu": "T input,q inplace=False -> relu(input)",
     "layer_norm": "T input,I normalized_shape,T? weight=None,T? bias=None,f eps=1e-05"
     " -> native_layer_norm(input,weight,bias,normalized_shape,eps)[0]",
-    "embedding": "T input,F weight -> embedding(weight,input,-1,False)",
+    "embedding": "T input,F weight,z? padding_idx=None,z? max_norm=None,f norm_type=2.0,"
+    "q scale_grad_by_freq=False,q sparse=False -> embedding(weight,input,-1,False)",
     **_each("nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad", "native {}"),
-    **_each("silu gelu", "F input -> {}(input)"),
-    "leaky_relu": "T input,f negative_slope=0.01 -> leaky_relu(input,negative_slope)",
-    "elu": "T input,f alpha=1.0 -> elu(input,alpha,1,1)",
+    "silu": "F input,q inplace=False -> silu(input)",
+    "gelu": "F input -> gelu(input)",
+    "leaky_relu": "T input,f negative_slope=0.01,q inplace=False -> leaky_relu(input,negative_slope)",
+    "elu": "T input,f alpha=1.0,q inplace=False -> elu(input,alpha,1,1)",
     "softplus": "T input,f beta=1,f threshold=20 -> softplus(input,beta,threshold)",
-    **_each("softmax log_softmax", "T input,i dim -> {}(input,dim)"),
+    **_each("softmax log_softmax", "T input,i dim,i _stacklevel=3,z? dtype=None -> {}(input,dim)"),
 }
 
 LINALG = {  # of torch.linalg
