@@ -238,6 +238,8 @@ def binary_cross_entropy_with_logits(
         log_weight = 1 + (pos_weight - 1) * target
         _check_cast(rushlight.result_type(log_probability, log_weight), log_probability.dtype)
         log_probability = log_probability * log_weight
+    elif not input.is_floating_point():
+        logsigmoid(input)  # which refuses it, before anything is said of the target
     if target.dtype == _C.bool:
         target - target  # refused: torch's 1 is a boolean
     others = 1 - target
