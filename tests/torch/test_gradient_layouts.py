@@ -79,6 +79,8 @@ IMAGES = {
     "grouped": lambda F, x, w: F.conv2d(x, w[:, :2], groups=2),
     "depthwise": lambda F, x, w: F.conv2d(x, w[:, :1], groups=4),
     "pointwise": lambda F, x, w: F.conv2d(x, w[:, :, :1, :1]),
+    "to one channel": lambda F, x, w: F.conv2d(x, w[:1]),
+    "to one channel, pointwise": lambda F, x, w: F.conv2d(x, w[:1, :, :1, :1]),
     "transposed": lambda F, x, w: F.conv_transpose2d(x, w),
     "avg_pool2d": lambda F, x, w: F.avg_pool2d(x, 2) * w.sum(),
     "adaptive": lambda F, x, w: F.adaptive_avg_pool2d(x, 3) * w.sum(),
