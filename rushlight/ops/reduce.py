@@ -115,9 +115,9 @@ def _extreme_all_gradient(g, x, out):
     if not out.is_meta and out != out:  # the NaNs share it then
         attained = ops.ne(x, x)
     share = g / ops.sum(attained, None)
-    if attained.is_contiguous():
+    if attained.is_contiguous() and not _C.is_grad_enabled():
         return ops.where(attained, share, 0)
-    return ops.masked_fill(g.new_zeros(x.shape), attained, share)  # contiguous, as torch's
+    return ops.masked_fill(g.new_zeros(x.shape), attained, share)  # contiguous, in torch's steps
 
 
 def _at_index(g, indices, x_shape, dim, keepdim):

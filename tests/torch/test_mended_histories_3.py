@@ -512,6 +512,14 @@ def cases(torch):
         nodes = [[edge and edge.name() for edge, _ in g.grad_fn.next_functions] for g in grads]
         return nodes, [g.grad_fn.name() for g in grads]
 
+    @case("the graph of the gradient of the largest element")
+    def _():
+        x = R(2, 2)
+        made = x.max(), x.min(), x.median(), x.nanmedian(), (x * 2).max()
+        grads = [torch.autograd.grad(each.exp(), x, create_graph=True)[0] for each in made]
+        seconds = [torch.autograd.grad(g.pow(2).sum(), x)[0].tolist() for g in grads]
+        return [chain(g, 2) for g in grads], seconds
+
     @case("what replaces a part of a negative view lies as its copy")
     def _():
         z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 1]], requires_grad=True)
