@@ -679,6 +679,13 @@ PyObject* to_dtype_forward(const Primitive&, PyObject* const* args, Tensor*) {
   return result.release_object();
 }
 
+// Whether both read the same memory in the same way: nothing is to be copied then, also where it repeats
+// itself.
+bool same_elements(const Tensor* a, const Tensor* b) {
+  return a->storage == b->storage && a->offset == b->offset && a->dtype == b->dtype && same_sizes(a, b) &&
+         std::ranges::equal(a->strides(), b->strides()) && !((a->flags ^ b->flags) & Tensor::LAZY);
+}
+
 // copy(x, source): x's values are replaced by source's, broadcast and cast; x.copy_(source) in place.
 PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   Tensor* t = input(args);
@@ -686,6 +693,7 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   Scalar number;
   if (!result->is_meta() && is_tensor(args[1]) && as_tensor(args[1])->is_meta())
     fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+  if (out && is_tensor(args[1]) && same_elements(out, as_tensor(args[1]))) return result.release_object();
   if (out && !out->is_meta()) check_writable(out);
   if (is_tensor(args[1])) {
     Tensor* source = as_tensor(args[1]);

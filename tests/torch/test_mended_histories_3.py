@@ -512,6 +512,15 @@ def cases(torch):
         nodes = [[edge and edge.name() for edge, _ in g.grad_fn.next_functions] for g in grads]
         return nodes, [g.grad_fn.name() for g in grads]
 
+    @case("a tensor of repeated elements is written over itself")
+    def _():
+        x = R(2) * 1
+        t, version = x.expand(2, 2), x._version
+        t[...] = t
+        t.copy_(t.detach())
+        grad = torch.autograd.grad(t.sum(), x, retain_graph=True)[0].tolist()
+        return x.tolist(), x._version - version, t.grad_fn.name(), grad, err(lambda: t.copy_(t.t()))[:60]
+
     @case("the graph of the gradient of the largest element")
     def _():
         x = R(2, 2)
