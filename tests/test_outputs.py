@@ -393,3 +393,22 @@ def test_empty_outputs_grow():
     assert torch.mul(a.t(), 2, out=torch.empty(0)).stride() == (1, 4)
     kept = torch.empty(0, dtype=torch.float64)
     assert torch.sum(a, 1, out=torch.empty(0)).shape == (3,) and torch.add(a, a, out=kept).dtype == kept.dtype
+
+
+def test_a_name_that_is_put_together_counts():
+    leaf, x = torch.ones(2, requires_grad=True), torch.ones(2)
+    for name in ("out", "".join(["o", "ut"]), "outs"[:3]):
+        with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+            torch.add(x, x, **{name: leaf})
+        with pytest.raises(RuntimeError, match="to a single memory location"):
+            torch.add(x, x, **{name: torch.ones(1).expand(2)})
+        out = torch.zeros(2)
+        assert torch.add(x, x, **{name: out}) is out and out.tolist() == [2, 2]
+
+
+def test_classes_that_are_asked_are_not_in_the_way():
+    torch.eye(2).to_sparse()  # from now on sparse tensors are asked about every operation
+    test_no_memory_is_taken_for_a_result_that_has_some()
+    values, indices = torch.zeros(2), torch.zeros(2, dtype=torch.int64)
+    torch.max(torch.tensor([[1.0, 2.0], [4.0, 3.0]]), 1, out=(values, indices))
+    assert (values.tolist(), indices.tolist()) == ([2, 4], [1, 0])

@@ -43,6 +43,10 @@ struct Function {
 PyTypeObject* FunctionType = nullptr;
 PyTypeObject* BuiltinType = nullptr;  // Note [functions in classes]
 PyObject* out_name = nullptr;         // "out"
+// Names in a program are interned; one that was put together while it ran need not be.
+bool is_out(PyObject* name) {
+  return name == out_name || (!PyUnicode_CHECK_INTERNED(name) && PyUnicode_Compare(name, out_name) == 0);
+}
 
 Function* self_function(PyObject* self) { return reinterpret_cast<Function*>(self); }
 
@@ -101,7 +105,7 @@ bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, 
 bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
                Ref<PyObject>& done) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
-    if (PyTuple_GET_ITEM(kwnames, i) != out_name) continue;
+    if (!is_out(PyTuple_GET_ITEM(kwnames, i))) continue;
     if (f->is_method) {
       Ref<PyObject> name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(f), "__name__"));
       if (name) PyErr_Format(PyExc_TypeError, "%S() got an unexpected keyword argument 'out'", name.get());
@@ -228,7 +232,7 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
       PyObject* out = args[positional + i];
-      if (PyTuple_GET_ITEM(kwnames, i) != out_name || !is_tensor(out) || !asks_dispatch(as_tensor(out)))
+      if (!is_out(PyTuple_GET_ITEM(kwnames, i)) || !is_tensor(out) || !asks_dispatch(as_tensor(out)))
         continue;
       return guarded([&] { return dispatch_out(self, args, positional, kwnames); });
     }
@@ -446,7 +450,7 @@ void refuse_complex_gradient(PyObject* name, PyObject* result) {
 // Of an `out` and duals others complain (rushlight/_outputs.py).
 bool gives_out(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
-    if (PyTuple_GET_ITEM(kwnames, i) == out_name && args[positional + i] != Py_None) return true;
+    if (is_out(PyTuple_GET_ITEM(kwnames, i)) && args[positional + i] != Py_None) return true;
   }
   return false;
 }

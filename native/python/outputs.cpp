@@ -65,7 +65,7 @@ bool is_written(const Tensor* out) {
 
 // Whether the inputs are plain and apart from `out`; elementwise ones may be the very elements of it.
 bool are_read(const Primitive& op, PyObject* const* args, const Tensor* out) {
-  bool elementwise = op.forward == elementwise_forward;
+  bool elementwise = real_forward(op) == elementwise_forward;
   auto right = [&](PyObject* o) {
     const Tensor* t = as_tensor(o);
     return is_read(t) && (apart(t, out) || (elementwise && same_elements(t, out)));
@@ -98,7 +98,7 @@ bool write_several(Primitive& op, PyObject* const* args, PyObject* outs) {
     for (Py_ssize_t k = 0; k < i; k++)
       if (!apart(place(k), place(i))) return false;
   }
-  Ref<PyObject> results = checked(op.forward(op, args, nullptr));
+  Ref<PyObject> results = checked(real_forward(op)(op, args, nullptr));
   if (!PyTuple_Check(results.get()) || PyTuple_GET_SIZE(results.get()) != count) return false;
   auto result = [&](Py_ssize_t i) { return as_tensor(PyTuple_GET_ITEM(results.get(), i)); };
   for (Py_ssize_t i = 0; i < count; i++)
@@ -112,10 +112,11 @@ bool write_several(Primitive& op, PyObject* const* args, PyObject* outs) {
 
 bool write_one(Primitive& op, PyObject* const* args, Tensor* out) {
   if (!is_written(out) || !are_read(op, args, out)) return false;
-  if (op.forward == elementwise_forward) {
+  Forward forward = real_forward(op);
+  if (forward == elementwise_forward) {
     if (!write_elementwise(op, args, out)) return false;
   } else {
-    Ref<PyObject> result = checked(op.forward(op, args, op.options & Primitive::WRITES_OUT ? out : nullptr));
+    Ref<PyObject> result = checked(forward(op, args, op.options & Primitive::WRITES_OUT ? out : nullptr));
     if (result.get() != out->object()) {
       if (!may_copy(out, as_tensor(result.get()))) return false;
       copy_into(out, as_tensor(result.get()));
@@ -129,7 +130,8 @@ bool write_one(Primitive& op, PyObject* const* args, Tensor* out) {
 
 bool write_directly(Primitive& op, PyObject* const* args, PyObject* out) {
   // Nobody rewrites the calls of the primitive (autocast), measures them or is asked about them.
-  if (op.vectorcall != primitive_vectorcall || op.forward != real_forward(op)) return false;
+  if (op.vectorcall != primitive_vectorcall || (op.forward != real_forward(op) && !only_classes_asked))
+    return false;
   if (may_be_rare(op) && needs_rare(op, args)) return false;
   try {
     if (PyTuple_CheckExact(out)) return op.outputs.size() > 1 && write_several(op, args, out);
@@ -219,7 +221,7 @@ PyObject* py_copy_to_output(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     static Primitive& copy = primitive("copy");
     if (n != 3) fail(PyExc_TypeError, "`out`, the result and a list of tensors expected");
-    if (dispatching_forwards() || dual_level) Py_RETURN_FALSE;
+    if ((dispatching_forwards() && !only_classes_asked) || dual_level) Py_RETURN_FALSE;
     bool several = PyTuple_CheckExact(args[0]) && PyTuple_CheckExact(args[1]);
     Py_ssize_t count = several ? PyTuple_GET_SIZE(args[0]) : 1;
     if (several && PyTuple_GET_SIZE(args[1]) != count) Py_RETURN_FALSE;
