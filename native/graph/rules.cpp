@@ -406,12 +406,6 @@ struct Unpacked {
 };
 thread_local Unpacked* Unpacked::now __attribute__((tls_model("initial-exec"))) = nullptr;
 
-}  // namespace
-
-const Node* derived_now() { return Unpacked::now ? Unpacked::now->node : nullptr; }
-
-namespace {
-
 // rule_of(): the name of the primitive whose derivative is being computed, or None.
 PyObject* py_rule_of(PyObject*, PyObject*) {
   Unpacked* now = Unpacked::now;
@@ -564,6 +558,8 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
 }
 
 }  // namespace
+
+const Node* derived_now() { return Unpacked::now ? Unpacked::now->node : nullptr; }
 
 void read_saved(Node* node) {
   Unpacked once(node);
