@@ -153,15 +153,6 @@ bool is_plain_int(PyObject* o) {
   return read_plain_int(o, value);
 }
 
-template <class Takes>
-bool all_elements(PyObject* o, Takes takes) {
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
-    if (!takes(PySequence_Fast_GET_ITEM(o, i))) return false;
-  }
-  return true;
-}
-
 bool is_real_number(PyObject* o) {
   if (PyFloat_CheckExact(o)) return !std::isnan(PyFloat_AS_DOUBLE(o));
   return is_plain_int(o);

@@ -22,6 +22,7 @@
 // function, which says what is wrong or does what is rare. So a description says nothing new:
 // tests/test_direct_calls.py compares both ways.
 #pragma once
+#include "batching.h"
 #include "primitive.h"
 
 namespace rl {
@@ -50,5 +51,14 @@ inline bool read_plain_int(PyObject* o, int64_t& value) {
   value = PyLong_AsLongLongAndOverflow(o, &overflow);
   return !overflow;
 }
+
+// What such functions share. A tensor on the CPU whose memory is what it shows; null for anything else:
+inline Tensor* plain_tensor(PyObject* o) {
+  if (!is_plain_tensor(o)) return nullptr;
+  Tensor* t = as_tensor(o);
+  return t->is_lazy() || is_batched(t) || !(t->device() == Device{}) ? nullptr : t;
+}
+inline bool no_keywords(PyObject* kwnames) { return !kwnames || !PyTuple_GET_SIZE(kwnames); }
+inline Ref<PyObject> number(int64_t value) { return checked(PyLong_FromLongLong(value)); }
 
 }  // namespace rl

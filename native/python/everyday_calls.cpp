@@ -13,17 +13,6 @@
 namespace rl {
 namespace {
 
-// A tensor on the CPU whose memory is what it shows; null for anything else.
-Tensor* plain_tensor(PyObject* o) {
-  if (!is_plain_tensor(o)) return nullptr;
-  Tensor* t = as_tensor(o);
-  return t->is_lazy() || is_batched(t) || !(t->device() == Device{}) ? nullptr : t;
-}
-
-bool no_keywords(PyObject* kwnames) { return !kwnames || !PyTuple_GET_SIZE(kwnames); }
-
-Ref<PyObject> number(int64_t value) { return checked(PyLong_FromLongLong(value)); }
-
 // A dimension counted from the front; -1 if it is none.
 int plain_dim(PyObject* o, int ndim) {
   int64_t dim;

@@ -109,9 +109,7 @@ Scalar whole(int64_t i) {
 
 // A tensor whose sizes, dtype and strides another one may take.
 Tensor* plain_model(PyObject* const* args, Py_ssize_t positional) {
-  if (positional < 1 || !is_plain_tensor(args[0])) return nullptr;
-  Tensor* t = as_tensor(args[0]);
-  return t->is_lazy() || is_batched(t) || !(t->device() == Device{}) ? nullptr : t;
+  return positional < 1 ? nullptr : plain_tensor(args[0]);
 }
 
 TensorRef unwritten(Sizes sizes, DType dtype) {

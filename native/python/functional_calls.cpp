@@ -13,21 +13,11 @@
 namespace rl {
 namespace {
 
-Tensor* plain_tensor(PyObject* o) {
-  if (!is_plain_tensor(o)) return nullptr;
-  Tensor* t = as_tensor(o);
-  return t->is_lazy() || is_batched(t) || !(t->device() == Device{}) ? nullptr : t;
-}
-
-bool no_keywords(PyObject* kwnames) { return !kwnames || !PyTuple_GET_SIZE(kwnames); }
-
 template <class... T>
 Ref<PyObject> applied(Primitive& op, T... args) {
   PyObject* given[] = {args...};
   return checked(call(op, given));
 }
-
-Ref<PyObject> number(int64_t value) { return checked(PyLong_FromLongLong(value)); }
 
 // ---- losses
 

@@ -35,15 +35,6 @@ bool is_called(PyObject* o, std::string_view name) {
   return whole.substr(whole.rfind('.') + 1) == name;
 }
 
-template <class Takes>
-bool all_elements(PyObject* o, Takes takes) {
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
-    if (!takes(PySequence_Fast_GET_ITEM(o, i))) return false;
-  }
-  return true;
-}
-
 bool takes(const SignatureParameter& p, PyObject* o) {
   if (o == Py_None) return p.takes_none || p.kind == 'o';
   switch (p.kind) {

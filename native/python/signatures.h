@@ -32,4 +32,14 @@ const Signatures* read_signatures(const char* text);
 bool fits(const Signatures& signatures, PyObject* const* args, Py_ssize_t positional,
           PyObject* const* by_keyword, PyObject* kwnames);
 
+// Whether all elements of a list or tuple are such; no other sequence is looked into.
+template <class Takes>
+bool all_elements(PyObject* o, Takes takes) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+    if (!takes(PySequence_Fast_GET_ITEM(o, i))) return false;
+  }
+  return true;
+}
+
 }  // namespace rl
