@@ -1,6 +1,7 @@
 // See direct_calls.h.
 #include "direct_calls.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -14,9 +15,20 @@ namespace rl {
 struct DirectCall {
   static constexpr size_t MOST = 12;  // parameters, and arguments of the primitive
 
-  std::vector<SignatureParameter> parameters;
-  std::vector<PyObject*> otherwise;  // what a parameter is that was not given; null if it must be
-  size_t positional = 0;
+  struct Kind {
+    const char* name;
+    bool (*takes)(PyObject* o, PyObject* first);
+    bool listed = false;  // a list or a tuple
+    bool spread = false;  // a method takes its elements one by one, too
+  };
+  struct Parameter {
+    const Kind* kind;
+    bool or_none;
+    PyObject* name;       // interned
+    PyObject* otherwise;  // what it is if it was not given; null if it must be
+  };
+  std::vector<Parameter> parameters;
+  size_t positional = 0;  // how many of them, the first, may be given by position
   Primitive* op = nullptr;
   bool in_place = false;
   int itself = -1;  // the parameter that is the result, where nothing is to be done
@@ -72,6 +84,81 @@ void for_words(std::string_view text, F f) {
   }
 }
 
+bool is_plain_int(PyObject* o) {
+  int64_t value;
+  return read_plain_int(o, value);
+}
+
+bool is_real_number(PyObject* o) {
+  if (PyFloat_CheckExact(o)) return !std::isnan(PyFloat_AS_DOUBLE(o));
+  return is_plain_int(o);
+}
+
+bool is_of_floats(PyObject* o) { return o && is_plain_tensor(o) && is_differentiable(as_tensor(o)->dtype); }
+
+template <bool (*takes)(const Tensor*)>
+bool is_such_tensor(PyObject* o, PyObject*) {
+  return is_plain_tensor(o) && takes(as_tensor(o));
+}
+
+bool is_alike(PyObject* o, PyObject* first) {
+  return is_plain_tensor(o) && first && is_plain_tensor(first) &&
+         as_tensor(o)->dtype == as_tensor(first)->dtype;
+}
+
+bool is_exponent(PyObject* o, PyObject* first) {
+  return is_real_number(o) && (PyFloat_CheckExact(o) || is_of_floats(first) || PyLong_AsLongLong(o) >= 0);
+}
+
+// What Note [direct calls] says of each. `first` is the first argument, null while it is not known.
+constexpr DirectCall::Kind KINDS[] = {
+    {"tensor", [](PyObject* o, PyObject*) { return is_plain_tensor(o); }},
+    {"real", is_such_tensor<[](const Tensor* t) { return !is_complex(t->dtype); }>},
+    {"floats", is_such_tensor<[](const Tensor* t) { return is_floating(t->dtype); }>},
+    {"mask", is_such_tensor<[](const Tensor* t) { return t->dtype == DType::b1; }>},
+    {"numbers", is_such_tensor<[](const Tensor* t) { return t->dtype != DType::b1; }>},
+    {"contiguous", is_such_tensor<[](const Tensor* t) { return t->is_contiguous() && !t->is_lazy(); }>},
+    {"filled", is_such_tensor<[](const Tensor* t) { return t->ndim && t->numel; }>},
+    {"vector", is_such_tensor<[](const Tensor* t) { return t->ndim == 1; }>},
+    {"matrix", is_such_tensor<[](const Tensor* t) { return t->ndim == 2; }>},
+    {"batch", is_such_tensor<[](const Tensor* t) { return t->ndim >= 3; }>},
+    {"alike", is_alike},
+    {"number", [](PyObject* o, PyObject*) { return is_real_number(o); }},
+    {"scale", [](PyObject* o,
+                 PyObject* first) { return is_plain_int(o) || (is_real_number(o) && is_of_floats(first)); }},
+    {"exponent", is_exponent},
+    {"one", [](PyObject* o, PyObject*) { return is_plain_int(o) && PyLong_AsLongLong(o) == 1; }},
+    {"operand", [](PyObject* o, PyObject*) { return is_plain_tensor(o) || is_real_number(o); }},
+    {"term",
+     [](PyObject* o, PyObject*) {
+       return is_real_number(o) || (is_plain_tensor(o) && as_tensor(o)->dtype != DType::b1);
+     }},
+    {"int", [](PyObject* o, PyObject*) { return is_plain_int(o); }},
+    {"bool", [](PyObject* o, PyObject*) { return bool(PyBool_Check(o)); }},
+    {"off", [](PyObject* o, PyObject*) { return o == Py_False; }},
+    {"none", [](PyObject* o, PyObject*) { return o == Py_None; }},
+    {"dtype", [](PyObject* o, PyObject*) { return is_dtype(o); }},
+    {"ints", [](PyObject* o, PyObject*) { return all_elements(o, is_plain_int); }, true},
+    {"dims", [](PyObject* o, PyObject*) { return is_plain_int(o) || all_elements(o, is_plain_int); }, true},
+    {"sizes", [](PyObject* o, PyObject*) { return all_elements(o, is_plain_int); }, true, true},
+    {"tensors", [](PyObject* o, PyObject*) { return all_elements(o, is_plain_tensor); }, true},
+};
+
+// "kind name" or "kind? name=default"
+DirectCall::Parameter read_parameter(std::string_view word) {
+  size_t space = std::min(word.find(' '), word.size()), at = std::min(word.find('='), word.size());
+  std::string_view kind = word.substr(0, space);
+  DirectCall::Parameter parameter{nullptr, kind.ends_with('?'), nullptr, nullptr};
+  if (parameter.or_none) kind.remove_suffix(1);
+  auto known = std::ranges::find(KINDS, kind, &DirectCall::Kind::name);
+  if (known == std::end(KINDS) || space >= at) fail_reading(word);
+  parameter.kind = known;
+  std::string name(word.substr(space + 1, at - space - 1));
+  parameter.name = checked(PyUnicode_InternFromString(name.c_str())).release();
+  if (at < word.size() && !(parameter.otherwise = constant(word.substr(at + 1)))) fail_reading(word);
+  return parameter;
+}
+
 DirectCall read_one(std::string_view text) {
   DirectCall call;
   text = trimmed(text);
@@ -83,15 +170,14 @@ DirectCall read_one(std::string_view text) {
   }
   size_t arrow = text.find(" -> ");
   if (arrow == text.npos) fail_reading(text);
-  std::string taken(text.substr(0, arrow));
-  const Signatures& signatures = *read_signatures(taken.c_str());
-  call.parameters = signatures[0].parameters;
-  call.positional = size_t(signatures[0].positional);
-  for_words(taken, [&](std::string_view word) {
-    if (word == "*") return;
-    size_t at = word.find('=');
-    call.otherwise.push_back(at == word.npos ? nullptr : constant(word.substr(at + 1)));
-    if (at != word.npos && !call.otherwise.back()) fail_reading(text);
+  bool by_position = true;
+  for_words(text.substr(0, arrow), [&](std::string_view word) {
+    if (word == "*") {
+      by_position = false;
+      return;
+    }
+    call.parameters.push_back(read_parameter(word));
+    call.positional += by_position;
   });
   auto parameter = [&](std::string_view word) {
     for (size_t k = 0; k < call.parameters.size(); k++) {
@@ -148,53 +234,6 @@ DirectCall read_one(std::string_view text) {
   return call;
 }
 
-bool is_plain_int(PyObject* o) {
-  int64_t value;
-  return read_plain_int(o, value);
-}
-
-bool is_real_number(PyObject* o) {
-  if (PyFloat_CheckExact(o)) return !std::isnan(PyFloat_AS_DOUBLE(o));
-  return is_plain_int(o);
-}
-
-bool is_of_floats(PyObject* o) { return o && is_plain_tensor(o) && is_differentiable(as_tensor(o)->dtype); }
-
-// Only what is surely right; see Note [direct calls]. `first` is null while it is not known.
-bool takes_plainly(const SignatureParameter& p, PyObject* o, PyObject* first) {
-  if (o == Py_None) return p.takes_none;
-  switch (p.kind) {
-    case 'T': return is_plain_tensor(o);
-    case 'R': return is_plain_tensor(o) && !is_complex(as_tensor(o)->dtype);
-    case 'F': return is_plain_tensor(o) && is_floating(as_tensor(o)->dtype);
-    case 'B': return is_plain_tensor(o) && as_tensor(o)->dtype == DType::b1;
-    case 'C': return is_plain_tensor(o) && as_tensor(o)->is_contiguous() && !as_tensor(o)->is_lazy();
-    case 'E': return is_plain_tensor(o) && as_tensor(o)->ndim && as_tensor(o)->numel;
-    case 'S':
-      return is_plain_tensor(o) && first && is_plain_tensor(first) &&
-             as_tensor(o)->dtype == as_tensor(first)->dtype;
-    case 'A': return is_plain_tensor(o) && as_tensor(o)->dtype != DType::b1;
-    case 'V': return is_plain_tensor(o) && as_tensor(o)->ndim == 1;
-    case 'M': return is_plain_tensor(o) && as_tensor(o)->ndim == 2;
-    case 'H': return is_plain_tensor(o) && as_tensor(o)->ndim > 2;
-    case 'a': return is_real_number(o) || (is_plain_tensor(o) && as_tensor(o)->dtype != DType::b1);
-    case 'w': return is_plain_int(o) || (is_real_number(o) && is_of_floats(first));
-    case 'e':
-      return is_real_number(o) && (PyFloat_CheckExact(o) || is_of_floats(first) || PyLong_AsLongLong(o) >= 0);
-    case 'o': return is_plain_int(o) && PyLong_AsLongLong(o) == 1;
-    case 'q': return o == Py_False;
-    case 'n': return is_plain_tensor(o) || is_real_number(o);
-    case 'f': return is_real_number(o);
-    case 'i': return is_plain_int(o);
-    case 'b': return PyBool_Check(o);
-    case 'd': return is_dtype(o);
-    case 'I': return (p.takes_one && is_plain_int(o)) || all_elements(o, is_plain_int);
-    case 'U': return all_elements(o, is_plain_int);
-    case 'L': return all_elements(o, is_plain_tensor);
-    default: return false;
-  }
-}
-
 // What the parameters are, some of them made here.
 struct Bound {
   PyObject* values[DirectCall::MOST];
@@ -219,7 +258,7 @@ struct Bound {
     size_t k = 0;
     for (Py_ssize_t at = 0; at < positional; k++) {
       if (k == call.positional) return false;
-      if (call.parameters[k].kind == 'U' && method && PyLong_CheckExact(args[at])) {
+      if (call.parameters[k].kind->spread && method && PyLong_CheckExact(args[at])) {
         values[k] = hold(PyTuple_New(positional - at));
         for (Py_ssize_t i = 0; at < positional; at++, i++) {
           if (!is_plain_int(args[at])) return false;
@@ -229,7 +268,7 @@ struct Bound {
         return false;
       }
     }
-    for (size_t rest = k; rest < count; rest++) values[rest] = call.otherwise[rest];
+    for (size_t rest = k; rest < count; rest++) values[rest] = call.parameters[rest].otherwise;
     for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
       size_t named = k;
       while (named < count && call.parameters[named].name != PyTuple_GET_ITEM(kwnames, i)) named++;
@@ -245,10 +284,9 @@ struct Bound {
  private:
   // A list is the user's, who may change it: a tuple is taken of it.
   bool put(const DirectCall& call, size_t k, PyObject* value) {
-    const char kind = call.parameters[k].kind;
-    if (PyList_Check(value) && (kind == 'I' || kind == 'U' || kind == 'L'))
-      value = hold(PyList_AsTuple(value));
-    if (!takes_plainly(call.parameters[k], value, values[0])) return false;
+    const DirectCall::Parameter& parameter = call.parameters[k];
+    if (parameter.kind->listed && PyList_Check(value)) value = hold(PyList_AsTuple(value));
+    if (!(value == Py_None && parameter.or_none) && !parameter.kind->takes(value, values[0])) return false;
     values[k] = value;
     return true;
   }

@@ -2,25 +2,31 @@
 // Most public functions hand their arguments to one primitive when these are what programs pass every day: a
 // tensor, an int, a bool. For such calls the Python function need not run at all, which halves the price of a
 // short operation (`x.sum(1)`, `x.transpose(0, 1)`). A table says which calls those are
-// (rushlight/ops/_direct.py), in the grammar of _signatures.txt:
+// (rushlight/ops/_direct.py):
 //
-//     "T input,i dim,b keepdim=False -> sum_dim(input,dim,keepdim,None)"
-//     "T input,i dim,b keepdim=False -> return_types.max: max_dim(input,dim,keepdim)"
-//     "T self,n value -> fill_(self,value)"            the in-place form of a primitive
-//     "T input,i dim -> sort(input,dim,False)[1]"      one of several results; [dim] is a tuple of the one
-//     "native zeros"                                   a function of this directory
+//     "tensor input,int dim,bool keepdim=False -> sum_dim(input,dim,keepdim,None)"
+//     "tensor input,int dim,bool keepdim=False -> return_types.max: max_dim(input,dim,keepdim)"
+//     "tensor self,operand value -> fill_(self,value)"    the in-place form of a primitive
+//     "tensor input,int dim -> sort(input,dim,False)[1]"  one of several results; [dim] is a tuple of the one
+//     "native zeros"                                      a function of this directory
 //
-// with several of them between `|`. A parameter `out` is what the primitive's result is written to: such
-// calls are taken where everything about it is plain (Note [plain outputs], outputs.cpp). Kinds that are
-// their own: T is a tensor of no class of its own, R a real one, F one of floats, B one of booleans, C a
-// contiguous one, S one of the first's dtype, A one that is not of booleans, E one with dimensions and
-// elements; V a vector, M a matrix, H one of more dimensions; L a list of them; f a real number that is no
-// NaN, n that or a tensor, a that or an A; w an f that is whole where the first is no tensor of floats, e an
-// f that is not negative where the first is of integers, o the number 1, which goes nowhere, q a switch that
-// is off and z? what is None; U a list of ints that a method also takes one by one. Defaults are None, (), a
-// bool or a number. Whatever does not fit takes the longer way, through the signatures and the Python
-// function, which says what is wrong or does what is rare. So a description says nothing new:
-// tests/test_direct_calls.py compares both ways.
+// with several of them between `|`. What follows `*` is given by name. A parameter `out` is what the
+// primitive's result is written to: such calls are taken where everything about it is plain (Note [plain
+// outputs], outputs.cpp). The kinds:
+//
+// - tensor: of no class of its own. Of such, real: not complex; floats, mask, numbers: of floating point, of
+//   booleans, of anything else than booleans; contiguous; filled: with dimensions and elements; vector,
+//   matrix, batch: of one, two, more dimensions; alike: of the first argument's dtype
+// - number: real, and no NaN. Of such, scale: whole unless the first argument is of floats; exponent: not
+//   negative if the first is of integers; one: the number 1, which goes nowhere
+// - operand: a tensor or a number; term: likewise, but no tensor of booleans
+// - int, bool, dtype; off: False; none: None; with a `?`, None as well
+// - ints, tensors: a list or tuple; dims: ints, or a single one; sizes: ints, which methods take one by one,
+// too
+//
+// Defaults are None, (), a bool or a number. Whatever does not fit takes the longer way, through the
+// signatures and the Python function, which says what is wrong or does what is rare. So a description says
+// nothing new: tests/test_direct_calls.py compares both ways.
 #pragma once
 #include "batching.h"
 #include "primitive.h"
