@@ -21,8 +21,7 @@
 //   negative if the first is of integers; one: the number 1, which goes nowhere
 // - operand: a tensor or a number; term: likewise, but no tensor of booleans
 // - int, bool, dtype; off: False; none: None; with a `?`, None as well
-// - ints, tensors: a list or tuple; dims: ints, or a single one; sizes: ints, which methods take one by one,
-// too
+// - ints, tensors: a list or tuple; dims: ints, or a single one; sizes: ints, which methods take one by one
 //
 // Defaults are None, (), a bool or a number. Whatever does not fit takes the longer way, through the
 // signatures and the Python function, which says what is wrong or does what is rare. So a description says

@@ -81,7 +81,10 @@ REDUCTIONS = {
     "min": f"tensor input,*,{_OUT} -> min(input)|real input,real other,*,{_OUT} -> minimum(input,other)"
     f"|tensor input,int dim,bool keepdim=False,*,{_OUTS} -> return_types.min: min_dim(input,dim,keepdim)",
     **_each("amax amin", f"tensor input,dims dim=(),bool keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)"),
-    **_each("argmax argmin", f"tensor input,int? dim=None,bool keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)"),
+    **_each(
+        "argmax argmin",
+        f"tensor input,int? dim=None,bool keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)",
+    ),
     **_each("any all", f"tensor input,dims? dim=None,bool keepdim=False,*,{_OUT} -> {{}}(input,dim,keepdim)"),
     "count_nonzero": "tensor input,dims? dim=None -> count_nonzero(input,dim)",
     **_each(
@@ -89,7 +92,8 @@ REDUCTIONS = {
         "tensor input -> {}(input,None,None,False)"
         "|tensor input,dims dim,*,bool keepdim=False -> {}(input,dim,1,keepdim)",
     ),
-    "norm": "tensor input,number p=2,int? dim=None,bool keepdim=False -> vector_norm(input,p,dim,keepdim,None)",
+    "norm": "tensor input,number p=2,int? dim=None,bool keepdim=False"
+    " -> vector_norm(input,p,dim,keepdim,None)",
     "logsumexp": "real input,int dim,bool keepdim=False -> logsumexp(input,dim,keepdim)",
     **_each(
         "cumsum cumprod",
@@ -98,13 +102,15 @@ REDUCTIONS = {
     ),
     **_each("softmax log_softmax", "tensor input,int dim -> {}(input,dim)"),
     "argsort": "tensor input,int dim=-1,bool descending=False -> sort(input,dim,descending)[1]",
-    "sort": f"tensor input,int dim=-1,bool descending=False,*,{_OUTS} -> return_types.sort: sort(input,dim,descending)",
+    "sort": f"tensor input,int dim=-1,bool descending=False,*,{_OUTS}"
+    " -> return_types.sort: sort(input,dim,descending)",
     "topk": f"tensor input,int k,int dim=-1,bool largest=True,bool sorted=True,*,{_OUTS}"
     " -> return_types.topk: topk(input,k,dim,largest)",
     "kthvalue": f"tensor input,int k,int dim=-1,bool keepdim=False,*,{_OUTS}"
     " -> return_types.kthvalue: kthvalue(input,k,dim,keepdim)",
     "median": "tensor input -> median(input)"
-    f"|tensor input,int dim,bool keepdim=False,*,{_OUTS} -> return_types.median: median_dim(input,dim,keepdim)",
+    f"|tensor input,int dim,bool keepdim=False,*,{_OUTS}"
+    " -> return_types.median: median_dim(input,dim,keepdim)",
 }
 ELEMENTWISE = {
     **_each(_UNARY, f"tensor input,*,{_OUT} -> {{}}(input)"),
@@ -153,7 +159,8 @@ ELEMENTWISE = {
     "lerp_": "floats self,alike end,number weight -> lerp_scalar_(self,end,weight)",
     **_each(
         "addcmul addcdiv",
-        f"floats input,floats tensor1,floats tensor2,*,number value=1,{_OUT} -> {{}}(input,tensor1,tensor2,value)",
+        f"floats input,floats tensor1,floats tensor2,*,number value=1,{_OUT}"
+        f" -> {{}}(input,tensor1,tensor2,value)",
     ),
     **_each(
         "addcmul_ addcdiv_",
@@ -222,7 +229,8 @@ FUNCTIONAL = {  # of torch.nn.functional
     **_each("nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad", "native {}"),
     "silu": "floats input,off inplace=False -> silu(input)",
     "gelu": "floats input -> gelu(input)",
-    "leaky_relu": "tensor input,number negative_slope=0.01,off inplace=False -> leaky_relu(input,negative_slope)",
+    "leaky_relu": "tensor input,number negative_slope=0.01,off inplace=False"
+    " -> leaky_relu(input,negative_slope)",
     "elu": "tensor input,number alpha=1.0,off inplace=False -> elu(input,alpha,1,1)",
     "softplus": "tensor input,number beta=1,number threshold=20 -> softplus(input,beta,threshold)",
     **_each("softmax log_softmax", "tensor input,int dim,int _stacklevel=3,none dtype=None -> {}(input,dim)"),
