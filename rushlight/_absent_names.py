@@ -78,11 +78,9 @@ _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? 
     is_gradtrackingtensor? is_legacy_batchedtensor?
 """)
 
-# Fetching models: there is no hub.
+# The old names of what is in torch.hub.
 _modules("""
-hub: download_url_to_file get_dir help list load load_state_dict_from_url set_dir
-    _get_torch_home=_hub_names.torch_home HASH_REGEX=_hub_names.HASH_REGEX urlparse=_hub_names.urlparse
-utils.model_zoo: load_url tqdm
+utils.model_zoo: load_url=hub.load_state_dict_from_url tqdm=hub.tqdm
 """)
 
 # Compilers and graph capture.
@@ -293,8 +291,12 @@ distributed.checkpoint.format_utils: _EmptyStateDictLoadPlanner _load_state_dict
 distributed.checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
 distributed.checkpoint.metadata: Metadata
 distributed.checkpoint.optimizer: load_sharded_optimizer_state_dict
-distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict
-    get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict
+distributed.checkpoint.state_dict: StateDictOptions=_model_states.StateDictOptions
+    get_model_state_dict=_model_states.get_model_state_dict
+    get_optimizer_state_dict=_model_states.get_optimizer_state_dict
+    get_state_dict=_model_states.get_state_dict set_model_state_dict=_model_states.set_model_state_dict
+    set_optimizer_state_dict=_model_states.set_optimizer_state_dict
+    set_state_dict=_model_states.set_state_dict
 distributed.checkpoint.state_dict_loader: _load_state_dict load
 distributed.checkpoint.stateful: Stateful
 distributed.constants: default_pg_timeout=distributed.default_pg_timeout

@@ -105,13 +105,6 @@ def test_custom_op_has_the_gradient_it_is_given():
         torch.library.register_autograd("tests::nothing", lambda ctx, g: g)
 
 
-def test_there_is_no_hub():
-    from rushlight.hub import load_state_dict_from_url
-
-    with pytest.raises(NotImplementedError):
-        load_state_dict_from_url("https://example.com/model.pth")
-
-
 def test_cuda_amp_warns_and_does_nothing():
     with pytest.warns(FutureWarning, match="is deprecated"), pytest.warns(UserWarning, match="Disabling"):
         scaler = torch.cuda.amp.GradScaler()

@@ -9,8 +9,8 @@ from rushlight._annotations import Any
 _PARTS = {
     "_contextlib", "_device", "_traceback", "collect_env", "_dtype_abbrs",
     "_foreach_utils", "_import_utils", "_mode_utils", "_python_dispatch", "_pytree",
-    "_triton", "benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "npz",
-    "safetensors", "serialization", "weak",
+    "_triton", "benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks",
+    "model_zoo", "npz", "safetensors", "serialization", "weak",
 }  # fmt: skip
 
 
