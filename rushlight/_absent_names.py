@@ -116,6 +116,8 @@ _higher_order_ops.register_hook: *
 _higher_order_ops.map: *
 _library: *
 _library.custom_ops: CustomOpDef=library.CustomOpDef *
+_library.infer_schema: infer_schema=library.infer_schema tuple_to_list=_schema.tuple_to_list *
+_library.fake_profile: MissingOpProfile OpProfile TensorMetadata *
 utils._helion: has_helion? has_helion_package?
 utils._pallas: has_pallas? has_pallas_package? has_tpu_pallas? has_cpu_pallas? has_cuda_pallas?
 utils._config_module: Config ConfigModule *
@@ -240,7 +242,6 @@ jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3 Any=typin
     List=typing.List Optional=typing.Optional Tuple=typing.Tuple Union=typing.Union
 jit.mobile:
 jit.quantized:
-_custom_ops: get_ctx
 utils.bundled_inputs: augment_model_with_bundled_inputs bundle_inputs
 utils.mobile_optimizer: LintCode{BUNDLED_INPUT,REQUIRES_GRAD,DROPOUT,BATCHNORM} optimize_for_mobile
 utils.data.graph_settings: apply_random_seed apply_sharding apply_shuffle_settings

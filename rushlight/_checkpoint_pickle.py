@@ -83,7 +83,7 @@ def _reduce_module(module: Any) -> tuple:
     """torch expects the hook tables of a module, which ours has only once there are hooks."""
     made, arguments, *rest = module.__reduce_ex__(2)
     if rest and isinstance(rest[0], dict):
-        state = {name: value for name, value in rest[0].items() if name != "_hooked"}
+        state = {name: value for name, value in rest[0].items() if name not in ("_hooked", "_forgotten")}
         for name in ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
                      "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
                      "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",

@@ -34,6 +34,7 @@ class Operator:
         self.casts: dict[str, Any] = {}
         self.rules: dict[type, Callable] = {}
         self.node: type[Function] | None = None
+        self.missing: Callable[[str], Any] | None = None  # raises what is to be said for want of a kernel
         self.key = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         if self.key in OPERATORS and owner is None:
             raise RuntimeError(
@@ -143,6 +144,8 @@ class Operator:
         return result
 
     def _kernel(self, inputs: list[Tensor]) -> Callable:
+        if "backendselect" in self.kernels:  # which in torch decides itself what is to run
+            return self.kernels["backendselect"]
         device = "meta" if any(t.device.type == "meta" for t in inputs) else "cpu"
         for tensor in inputs:
             if tensor.device.type not in ("cpu", "meta"):
@@ -158,11 +161,20 @@ class Operator:
         else:
             found = None if device in self.disabled else self.kernels.get(device)
         found = found or self.kernels.get(None)
-        if found is None:
-            backend = device.upper() if device != "meta" else "Meta"
+        if found is None and device == "meta":
             raise NotImplementedError(
-                f"Could not run '{self.key}' with arguments from the '{backend}' backend. This could be "
-                "because the operator doesn't exist for this backend, or was omitted during the "
+                f"{self.key}: attempted to run this operator with Meta tensors, but there was no fake impl "
+                "or Meta kernel registered. You may have run into this message while using an operator with "
+                "PT2 compilation APIs (torch.compile/torch.export); in order to use this operator with those "
+                "APIs you'll need to add a fake impl. Please see the following for next steps:  "
+                "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
+            )
+        if self.missing is not None and (found is None or not (inputs or None in self.kernels)):
+            self.missing(device.upper() if inputs else "Undefined")
+        if found is None:
+            raise NotImplementedError(
+                f"Could not run '{self.key}' with arguments from the '{device.upper()}' backend. This could "
+                "be because the operator doesn't exist for this backend, or was omitted during the "
                 "selective/custom build process (if using custom build)."
             )
         return found

@@ -553,6 +553,21 @@ def _default_text(default: Any) -> str | None:
     return repr(default) if default is None or isinstance(default, (int, float)) else None
 
 
+def tuple_to_list(tuple_type: Any) -> Any:
+    """The list of what a tuple is of: list[int] for tuple[int, int], without arguments list.
+
+    >>> from rushlight._schema import tuple_to_list
+    >>> tuple_to_list(tuple[int, ...])
+    list[int]
+    """
+    kinds = typing.get_args(tuple_type)
+    if not kinds:
+        return list
+    if len(kinds) == 1 or (len(kinds) == 2 and kinds[1] is Ellipsis):
+        return list[kinds[0]]  # type: ignore[valid-type]
+    return list[typing.Union[kinds]]  # type: ignore[valid-type]  # noqa: UP007
+
+
 def infer_schema(
     prototype_function: Callable, /, *, mutates_args: str | Iterable[str], op_name: str | None = None
 ) -> str:

@@ -441,7 +441,7 @@ class _DispatchModule:
             if key == "CompositeImplicitAutograd":
                 op.autograd_kernel = func  # made of operations that autograd sees
             self._registered.append((op, None, func))
-        elif key not in _OTHER_KEYS:
+        elif key not in _OTHER_KEYS or key == "BackendSelect":
             device = {"PrivateUse1": "privateuseone"}.get(key, key.lower())
             op.kernels[device] = func
             self._registered.append((op, device, func))

@@ -34,10 +34,22 @@ class _HookTable:
         if module is None:
             return self
         state = module.__dict__
+        if self.name in state.get("_forgotten", ()):
+            raise AttributeError(f"'{type(module).__name__}' object has no attribute '{self.name}'")
         table = state[self.name] = OrderedDict()
         if self.runs_in_call:
             state["_hooked"] = True
         return table
+
+
+def forget_hook_table(module, name):
+    """Delete the hook table of that name, if it is one. It is missing then, as in modules of old versions."""
+    if not hasattr(module, name) or not isinstance(getattr(type(module), name, None), _HookTable):
+        return False
+    state = module.__dict__
+    del state[name]
+    state["_forgotten"] = {*state.get("_forgotten", ()), name}
+    return True
 
 
 class ModuleCall:

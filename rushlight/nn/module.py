@@ -19,6 +19,7 @@ from rushlight._warn import warn
 from rushlight.nn._call import (
     ModuleCall,
     _register,
+    forget_hook_table,
     register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -300,7 +301,7 @@ class Module(ModuleCall, ModuleState):
             self._non_persistent_buffers_set.discard(name)
         elif name in self._modules:
             del self._modules[name]
-        else:
+        elif not forget_hook_table(self, name):
             object.__delattr__(self, name)
 
     def _replicate_for_data_parallel(self):
@@ -321,6 +322,7 @@ class Module(ModuleCall, ModuleState):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        self.__dict__.pop("_forgotten", None)  # what an older version saved has its tables once it is loaded
         for table in ("_backward_pre_hooks", "_backward_hooks", "_forward_pre_hooks", "_forward_hooks"):
             if self.__dict__.get(table):
                 self.__dict__["_hooked"] = True

@@ -5,6 +5,7 @@ Each function runs with one library and then the other; what it returns or raise
 
 import copy
 import gc
+import pickle
 import warnings
 import weakref
 from collections import OrderedDict
@@ -14,7 +15,7 @@ import torch
 import torch.__future__
 import torch.nn.utils.spectral_norm
 from comparing import assert_same
-from outcomes import collector
+from outcomes import collector, err
 
 import rushlight
 
@@ -69,6 +70,22 @@ def replaced_tables(t):
     full = module._global_is_full_backward_hook
     module._global_is_full_backward_hook = None
     return found, tables, full
+
+
+@case("hook tables that a module of an older version has not")
+def _(torch):
+    told = []
+    for name in ("_load_state_dict_post_hooks", "_state_dict_pre_hooks", "_backward_pre_hooks"):
+        layer = torch.nn.Linear(1, 1)
+        delattr(layer, name)
+        told += [hasattr(layer, name), err(delattr, layer, name)]
+        again = pickle.loads(pickle.dumps(layer))
+        seen = []
+        again.register_load_state_dict_post_hook(lambda *given, seen=seen: seen.append(len(given)))
+        again.register_forward_hook(lambda *given, seen=seen: seen.append(len(given)))
+        told += [hasattr(again, name), again.load_state_dict(layer.__class__(1, 1).state_dict())]
+        told += [again(torch.ones(1, 1)).shape, seen]
+    return told
 
 
 @case("a module is freed with its last reference, whatever hooks it has")
