@@ -324,8 +324,8 @@ distributed.fsdp: BackwardPrefetch{BACKWARD_PRE,BACKWARD_POST} CPUOffload CPUOff
     StateDictSettings StateDictType{FULL_STATE_DICT,LOCAL_STATE_DICT,SHARDED_STATE_DICT} UnshardHandle
     fully_shard register_fsdp_forward_method share_comm_ctx
 distributed.fsdp.sharded_grad_scaler: ShardedGradScaler
-distributed.fsdp.wrap: CustomPolicy ModuleWrapPolicy _or_policy always_wrap_policy enable_wrap
-    lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
+distributed.fsdp.wrap: CustomPolicy ModuleWrapPolicy _or_policy _recursive_wrap always_wrap_policy
+    enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
 distributed.launcher:
 distributed.launcher.api: LaunchConfig elastic_launch launch_agent
 distributed.nn: RemoteModule all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter

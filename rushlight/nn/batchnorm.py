@@ -108,13 +108,17 @@ class _BatchNorm(_NormBase):
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         buffers, training = self._buffers, self.training
-        mean, var = buffers["running_mean"], buffers["running_var"]
-        if training and self.track_running_stats:
+        try:
+            mean, var = buffers["running_mean"], buffers["running_var"]
             counter = buffers["num_batches_tracked"]
-            if counter is not None:
-                counter.add_(1)
-                if self.momentum is None:  # all batches count the same
-                    momentum = 1.0 / float(counter)
+        except KeyError:  # they are no buffers any more, or are attributes of another kind
+            counter = self.num_batches_tracked if training and self.track_running_stats else None
+            unused = training and not self.track_running_stats
+            mean, var = (None, None) if unused else (self.running_mean, self.running_var)
+        if training and self.track_running_stats and counter is not None:
+            counter.add_(1)
+            if self.momentum is None:  # all batches count the same
+                momentum = 1.0 / float(counter)
         own_statistics = training or (mean is None and var is None)
         if training and not self.track_running_stats:
             mean = var = None

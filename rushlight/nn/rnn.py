@@ -2,6 +2,7 @@
 
 import math
 import sys
+import weakref
 
 import rushlight
 from rushlight._warn import warn
@@ -81,6 +82,7 @@ class RNNBase(Module):
                     setattr(self, name, Parameter(rushlight.empty(shape, device=device, dtype=dtype)))
                 self._flat_weights_names += names
                 self._all_weights.append(names)
+        self._init_flat_weights()
         self.reset_parameters()
 
     def _check_arguments(self, dropout):
@@ -115,9 +117,46 @@ class RNNBase(Module):
         if self.mode not in _GATES:
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
-    @property
-    def _flat_weights(self):
-        return [getattr(self, name) for name in self._flat_weights_names]
+    # The weights in the order of use are kept in a list, which programs may replace. It is looked up anew once
+    # a name means another tensor than then, as under functional_call.
+
+    def _init_flat_weights(self):
+        weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        self._flat_weights = weights
+        self._flat_weight_refs = [None if weight is None else weakref.ref(weight) for weight in weights]
+
+    def _update_flat_weights(self):
+        for ref, name in zip(self._flat_weight_refs, self._flat_weights_names, strict=True):
+            weight = getattr(self, name, None)
+            if weight is not None and ref is not None and ref() is not weight:
+                self._init_flat_weights()
+                return
+
+    def __setattr__(self, name, value):
+        names = self.__dict__.get("_flat_weights_names", ())
+        if name in names:
+            self._flat_weights[names.index(name)] = value
+        super().__setattr__(name, value)
+
+    def _apply(self, fn, recurse=True):
+        self._flat_weight_refs = []
+        super()._apply(fn, recurse)
+        self._init_flat_weights()
+        return self
+
+    def __getstate__(self):
+        self._update_flat_weights()
+        state = self.__dict__.copy()
+        del state["_flat_weight_refs"]
+        return state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "_flat_weights" not in state:  # what was saved before there was the list
+            self._init_flat_weights()
+        self._flat_weight_refs = [
+            weight if weight is None else weakref.ref(weight) for weight in self._flat_weights
+        ]
 
     @property
     def all_weights(self):
@@ -135,7 +174,7 @@ class RNNBase(Module):
 
     def check_input(self, input, batch_sizes):
         """Raise torch's error unless type, dimensions and features of the input fit."""
-        weight = getattr(self, self._flat_weights_names[0])
+        weight = self._flat_weights[0]
         if input.dtype != weight.dtype and not _autocasts():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert "
@@ -191,6 +230,7 @@ class RNNBase(Module):
             raise RuntimeError(f"For batched 3-D input, hx should also be 3-D but got {hx.dim()}-D tensor")
 
     def forward(self, input, hx=None):
+        self._update_flat_weights()
         batch_sizes = sorted_indices = unsorted_indices = None
         batched = True
         if isinstance(input, PackedSequence):
