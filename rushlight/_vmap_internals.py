@@ -161,6 +161,10 @@ def _stacked(column: tuple, place: int, name: str, none_allowed: bool) -> Any:
             raise ValueError(
                 f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)} as the return."
             )
+        if _C.is_sparse(value):
+            from rushlight._sparse.table import refuse
+
+            refuse("aten::view")
     return stack(column, place)
 
 

@@ -565,6 +565,23 @@ PyObject* py_set_version(PyObject*, PyObject* args) {
   });
 }
 
+// silent_writes(tensor[, number]): how often its memory was written through .data. Who writes back what was there
+// may set it back.
+PyObject* py_silent_writes(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *o, *number = nullptr;
+    if (!PyArg_ParseTuple(args, "O|O!", &o, &PyLong_Type, &number)) return nullptr;
+    Tensor* t = tensor_argument(o, "silent_writes");
+    unsigned long before = t->storage ? t->storage->silent_version : 0;
+    if (number) {
+      unsigned long wanted = PyLong_AsUnsignedLong(number);
+      if (PyErr_Occurred()) return nullptr;
+      if (t->storage) t->storage->silent_version = uint32_t(wanted);
+    }
+    return PyLong_FromUnsignedLong(before);
+  });
+}
+
 // Whether a graph waits for the gradient of this leaf.
 bool is_awaited(const Tensor* t) {
   return t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0;
@@ -669,6 +686,7 @@ PyMethodDef functions[] = {
     {"backward_loss", FAST(py_backward_loss), nullptr},
     {"plain_gradients", FAST(py_plain_gradients), nullptr},
     {"set_version", py_set_version, METH_VARARGS, nullptr},
+    {"silent_writes", py_silent_writes, METH_VARARGS, nullptr},
     {"swap", py_swap, METH_VARARGS, nullptr},
     {"use_count", py_use_count, METH_O, nullptr},
     {"current_run", py_current_run, METH_NOARGS, nullptr},

@@ -360,6 +360,13 @@ def imag(x: SparseTensor) -> SparseTensor:
     return with_values(x, ops.imag(x.parts[1]))
 
 
+@kernel("view_as_real")
+def view_as_real(x: SparseTensor) -> SparseTensor:
+    """The entries as pairs, in one dense dimension more."""
+    indices, values, was = x.parts
+    return make(indices, ops.view_as_real(values), (*x.shape, 2), was)
+
+
 # ---- reductions
 
 

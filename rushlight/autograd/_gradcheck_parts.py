@@ -1,16 +1,40 @@
-"""Steps of gradcheck under the names that torch's own has for them. They are functions of their arguments
-alone, and programs that check derivatives in a way of their own import them."""
+"""Small parts of gradcheck: what counts as a tensor, elements and random vectors of one, room for Jacobians,
+and comparing. The names here and in the files beside are torch's, as programs import them from `gradcheck`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import collections.abc
+import itertools
+from collections.abc import Iterator, Sequence
 
 import rushlight
 from rushlight import _C
 from rushlight._annotations import Any
-from rushlight.autograd._jacobians import analytical_jacobians, indices_of, one_at, with_every_element
+from rushlight.ops.create import _mkldnn
 
 Tensor = _C.Tensor
+
+
+class GradcheckError(RuntimeError):
+    """A derivative is wrong."""
+
+
+GradcheckError.__module__ = "rushlight.autograd.gradcheck"
+
+
+# ---- kinds of values
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether a value is a tensor or acts as one."""
+    from rushlight import overrides  # which takes long to import
+
+    return overrides.is_tensor_like(inp)
+
+
+def _is_float_or_complex_tensor(obj: Any) -> bool:
+    return is_tensor_like(obj) and (obj.is_floating_point() or obj.is_complex())
 
 
 def _is_sparse_compressed_tensor(obj: Tensor) -> bool:
@@ -25,43 +49,155 @@ def _to_real_dtype(dtype: Any) -> Any:
     return dtype.to_real() if dtype.is_complex else dtype
 
 
+def _as_tuple(x: Any) -> tuple:
+    return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
+
+
+def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in nested sequences."""
+    if is_tensor_like(x):
+        if x.requires_grad or not only_requiring_grad:
+            yield x
+    elif isinstance(x, collections.abc.Iterable) and not isinstance(x, str):
+        for element in x:
+            yield from _iter_tensors(element, only_requiring_grad)
+
+
+def _get_inp_tensors(tupled_inputs: Sequence) -> tuple[list[int], list[Tensor]]:
+    """The places of the inputs that require grad, and these inputs."""
+    places = [i for i, value in enumerate(tupled_inputs) if is_tensor_like(value) and value.requires_grad]
+    return places, [tupled_inputs[i] for i in places]
+
+
+def _differentiable_outputs(x: Any) -> tuple:
+    return tuple(o for o in _as_tuple(x) if o.requires_grad)
+
+
+# ---- elements
+
+
+def with_every_element(t: Any) -> Any:
+    """A sparse tensor that stores all its elements, those too that were not there."""
+    if not _C.is_any_sparse(t):
+        return t
+    return t.with_every_element().requires_grad_(t.requires_grad)
+
+
 def _densify(x: Any) -> Any:
     """Sparse tensors, also within lists and tuples, as ones that store every element."""
     if isinstance(x, (list, tuple)):
         return type(x)(map(_densify, x))
-    return with_every_element(x) if isinstance(x, Tensor) else x
+    return with_every_element(x) if is_tensor_like(x) else x
 
 
 def _to_flat_dense_if_sparse(tensor: Tensor) -> Tensor:
     return tensor.to_dense().reshape(-1) if _C.is_any_sparse(tensor) else tensor
 
 
-def _get_inp_tensors(tupled_inputs: tuple) -> tuple[list[int], list[Tensor]]:
-    """The places of inputs that can be differentiated by, and these inputs."""
-    found = [
-        (at, value)
-        for at, value in enumerate(tupled_inputs)
-        if isinstance(value, Tensor)
-        and (value.is_floating_point() or value.is_complex())
-        and value.requires_grad
-    ]
-    return [at for at, _ in found], [value for _, value in found]
+def _iter_tensor(x_tensor: Any) -> Iterator[tuple[Tensor, tuple[int, ...], int]]:
+    """Of every element that is stored: memory it can be written in, its index there, and its number among
+    all. Of a sparse tensor the memory is an entry's: only its dense dimensions are left."""
+    if x_tensor.layout is _mkldnn:  # its memory is not to be had: a copy, anew for every element
+        for number, index in enumerate(_indices(x_tensor.shape)):
+            yield x_tensor.to_dense(), index, number
+        return
+    if not _C.is_any_sparse(x_tensor):
+        for number, index in enumerate(_indices(x_tensor.shape)):
+            yield x_tensor.data, index, number
+        return
+    memory, numbers = x_tensor.memory().data, x_tensor.numbers().reshape(-1).tolist()
+    split = memory.dim() - x_tensor.dense_dim()
+    found = itertools.product(_indices(memory.shape[:split]), _indices(memory.shape[split:]))
+    for number, (entry, index) in zip(numbers, found, strict=True):
+        yield memory[entry], index, number
 
 
-def _vec_from_tensor(x: Tensor, generator: Any, downcast_complex: bool = False) -> Tensor:
-    """A random vector of length 1 with an element for each of x; real elements, in the dtype of x unless a
-    complex one is to become real."""
-    if _C.is_any_sparse(x):
-        raise NotImplementedError("_vec_from_tensor of a sparse tensor is not implemented")
-    found = rushlight.rand(x.numel(), generator=generator)
-    found = found.to(x.device, _to_real_dtype(x.dtype) if downcast_complex else x.dtype)
-    return found / found.norm()
+def _indices(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*map(range, sizes))
+
+
+# ---- vectors
+
+
+def _vec_from_tensor(x: Any, generator: Any, downcast_complex: bool = False) -> Tensor:
+    """A random vector of length 1 with an element for each of x, or a sparse tensor of such elements where x
+    has its own; real ones, in the dtype of x unless a complex one is to become real."""
+    dtype = _to_real_dtype(x.dtype) if downcast_complex else x.dtype
+    stored = x.detach().memory() if _C.is_any_sparse(x) else None
+    count = x.numel() if stored is None else stored.numel()
+    found = rushlight.rand(count, generator=generator).to(x.device, dtype)
+    found /= found.norm()
+    return found if stored is None else x.detach().with_memory(found.view(stored.shape))
+
+
+def _make_vectors(
+    inp_tensors: Sequence[Tensor], outputs: Sequence[Tensor], *, use_forward_ad: bool
+) -> tuple[list | None, list, list]:
+    """Random vectors v for the outputs (none in forward mode) and u for the inputs, and the latter without
+    holes: of a complex input two, for its real and its imaginary part."""
+    generator = rushlight.Generator()  # the user's draws nothing here
+    with rushlight.device("cpu"):  # where the generator is, whatever the default may be
+        us: list = [
+            tuple(_vec_from_tensor(t, generator, True) for _ in range(1 + t.is_complex()))
+            for t in inp_tensors
+        ]
+        vs = None if use_forward_ad else [_vec_from_tensor(o, generator) for o in outputs]
+    flat = [tuple(map(_to_flat_dense_if_sparse, parts)) for parts in us]
+
+    def alone(parts: tuple) -> Any:
+        return parts if len(parts) == 2 else parts[0]
+
+    return vs, list(map(alone, us)), list(map(alone, flat))
+
+
+def _mul_tensor_or_tuple(u: Any, k: Any) -> Any:
+    return (k * u[0], k * u[1]) if isinstance(u, tuple) else k * u
+
+
+def _reshape_tensor_or_tuple(u: Any, shape: Any) -> Any:
+    """Vectors as tensors of that shape; those of a sparse input are already."""
+    first = u[0] if isinstance(u, tuple) else u
+    if _C.is_any_sparse(first):
+        return u
+    return tuple(part.reshape(shape) for part in u) if isinstance(u, tuple) else u.reshape(shape)
 
 
 def _dot_with_type_promotion(u: Tensor, v: Tensor) -> Tensor:
     if u.dim() != 1 or v.dim() != 1:
-        raise AssertionError("Expected u and v to be 1D tensors")
+        raise AssertionError(f"Expected u and v to be 1D tensors, but got dims {u.dim()} and {v.dim()}")
     return (u * v).sum()
+
+
+# ---- Jacobians: a row per element of the input, a column per element of the output
+
+
+def _allocate_jacobians_with_inputs(input_tensors: Sequence, numel_output: int) -> tuple[Tensor, ...]:
+    """Zeros for the Jacobian of each input that can be differentiated by."""
+    return tuple(
+        t.new_zeros((t.numel(), numel_output), layout=rushlight.strided)
+        for t in input_tensors
+        if _is_float_or_complex_tensor(t) and t.requires_grad
+    )
+
+
+def _allocate_jacobians_with_outputs(
+    output_tensors: Sequence, numel_input: int, dtype: Any = None, device: Any = None
+) -> tuple[Tensor, ...]:
+    """Zeros for the Jacobian of each output that has one."""
+    return tuple(
+        t.new_zeros((numel_input, t.numel()), dtype=dtype, device=device, layout=rushlight.strided)
+        for t in output_tensors
+        if _is_float_or_complex_tensor(t)
+    )
+
+
+def _transpose(matrix_of_tensors: Any) -> list[tuple]:
+    return list(zip(*matrix_of_tensors, strict=False))
+
+
+def _check_jacobians_equal(j1: Any, j2: Any, atol: float) -> bool:
+    """Whether two lists of Jacobians differ nowhere by more than `atol`. NaN does not say they do."""
+    return not any(a.numel() and bool((a - b).abs().max() > atol) for a, b in zip(j1, j2, strict=False))
 
 
 def _allclose_with_type_promotion(a: Tensor, b: Tensor, rtol: float, atol: float) -> bool:
@@ -71,132 +207,27 @@ def _allclose_with_type_promotion(a: Tensor, b: Tensor, rtol: float, atol: float
 
 def _adjusted_atol(atol: float, u: Any, v: Tensor | None) -> float:
     """How far two products u' J v may differ if the elements of J may differ by `atol`."""
-    total = sum(part.sum() for part in u) if isinstance(u, tuple) else u.sum()
-    return atol * float(total) * (1.0 if v is None else float(v.sum()))
+    total = sum(float(part.sum()) for part in u) if isinstance(u, tuple) else float(u.sum())
+    return atol * total * (1.0 if v is None else float(v.sum()))
 
 
-def _mul_tensor_or_tuple(u: Any, k: Any) -> Any:
-    return (k * u[0], k * u[1]) if isinstance(u, tuple) else k * u
-
-
-def _reshape_tensor_or_tuple(u: Any, shape: Any) -> Any:
-    return tuple(part.reshape(shape) for part in u) if isinstance(u, tuple) else u.reshape(shape)
-
-
-def _transpose(matrix_of_tensors: Any) -> list[tuple]:
-    return list(zip(*matrix_of_tensors, strict=False))
-
-
-def _iter_tensor(x_tensor: Tensor) -> Iterator[tuple]:
-    """Of every element: the memory it is in, its index there, and its number."""
-    if _C.is_any_sparse(x_tensor):
-        raise NotImplementedError("_iter_tensor of a sparse tensor is not implemented")
-    for number, index in enumerate(indices_of(x_tensor)):
-        yield x_tensor.data, index, number
-
-
-def _allocate_jacobians_with_inputs(input_tensors: tuple, numel_output: int) -> tuple[Tensor, ...]:
-    """Zeros for the Jacobian of each input that can be differentiated by."""
-    _, tensors = _get_inp_tensors(input_tensors)
-    return tuple(t.new_zeros((t.numel(), numel_output), layout=rushlight.strided) for t in tensors)
-
-
-def _allocate_jacobians_with_outputs(
-    output_tensors: tuple, numel_input: int, dtype: Any = None, device: Any = None
-) -> tuple[Tensor, ...]:
-    """Zeros for the Jacobian of each output that has one."""
-    return tuple(
-        t.new_zeros((numel_input, t.numel()), dtype=dtype or t.dtype, device=device or t.device)
-        for t in output_tensors
-        if t.is_floating_point() or t.is_complex()
+def _get_notallclose_msg(
+    analytical: Tensor,
+    numerical: Tensor,
+    output_idx: int,
+    input_idx: int,
+    complex_indices: Any,
+    test_imag: bool = False,
+    is_forward_ad: bool = False,
+) -> str:
+    """What is said of two Jacobians that differ. Complex outputs, in forward mode complex inputs, are
+    compared part by part: `complex_indices` tells which are complex, `test_imag` the part."""
+    kind, index = ("inputs", input_idx) if is_forward_ad else ("outputs", output_idx)
+    about = ""
+    if complex_indices and index in complex_indices:
+        about = f"While considering the {'imaginary' if test_imag else 'real'} part of complex {kind} only, "
+    mode = "computed with forward mode " if is_forward_ad else ""
+    return (
+        f"{about}Jacobian {mode}mismatch for output {output_idx:d} with respect to input {input_idx:d},\n"
+        f"numerical:{numerical}\nanalytical:{analytical}\n"
     )
-
-
-def _compute_analytical_jacobian_rows(vjp_fn: Callable, sample_output: Tensor) -> list[list[Tensor | None]]:
-    """What `vjp_fn` gives for each element of an output alone: a list per input."""
-    rows: list[list[Tensor | None]] = []
-    for element in range(sample_output.numel()):
-        found = vjp_fn(one_at(sample_output, element, 1.0))
-        rows.append([None if one is None else one.clone() for one in found])
-    return [list(of_input) for of_input in zip(*rows, strict=True)]
-
-
-def _get_analytical_jacobian(inputs: Any, outputs: Any, input_idx: int, output_idx: int) -> Tensor:
-    """The Jacobian of one output by one of the inputs that require grad, by backward."""
-    targets = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
-    return analytical_jacobians(targets, outputs[output_idx], 1.0)[input_idx]
-
-
-def _get_analytical_jacobian_forward_ad(
-    fn: Callable, inputs: Any, outputs: Any, *, check_grad_dtypes: bool = False, all_u: Any = None
-) -> tuple[tuple[Tensor, ...], ...]:
-    """Per input that requires grad the Jacobian of every output, by forward mode."""
-    if all_u is not None:
-        raise NotImplementedError("_get_analytical_jacobian_forward_ad with all_u is not implemented")
-    from rushlight.autograd import forward_ad
-
-    targets = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
-    result = []
-    for target in targets:
-        rows = []
-        for element in range(target.numel()):
-            with forward_ad.dual_level():
-                moved = tuple(
-                    forward_ad.make_dual(one.detach(), one_at(one, element, 1.0)) if one is target else one
-                    for one in inputs
-                )
-                found = fn(*moved)
-                parts = [
-                    forward_ad.unpack_dual(one)
-                    for one in (found if isinstance(found, (tuple, list)) else (found,))
-                ]
-                rows.append(
-                    [
-                        rushlight.zeros_like(primal) if tangent is None else tangent
-                        for primal, tangent in parts
-                    ]
-                )
-        result.append(
-            tuple(rushlight.stack([row[o].reshape(-1) for row in rows]) for o in range(len(outputs)))
-        )
-    return tuple(result)
-
-
-def _real_and_imag_output(fn: Callable) -> tuple[Callable, Callable]:
-    """Two functions: the real parts of the outputs of `fn`, and the imaginary parts of complex ones."""
-
-    def part(of: Callable) -> Callable:
-        def of_outputs(*inputs: Any) -> tuple:
-            found = fn(*inputs)
-            outputs = (
-                found if isinstance(found, tuple) else tuple(found) if isinstance(found, list) else (found,)
-            )
-            return tuple(of(one) if one.is_complex() else one for one in outputs)
-
-        return of_outputs
-
-    return part(rushlight.real), part(rushlight.imag)
-
-
-def _real_and_imag_input(
-    fn: Callable, complex_inp_indices: Any, tupled_inputs: tuple
-) -> tuple[Callable, Callable]:
-    """Two functions that return tuples: of the real parts of those inputs, the imaginary ones being as given,
-    and the reverse."""
-
-    def part(of: Callable) -> Callable:
-        def of_inputs(*inputs: Any) -> Any:
-            given = list(inputs)
-            for at in complex_inp_indices:
-                given[at] = of(given[at], tupled_inputs[at])
-            found = fn(*given)
-            return found if isinstance(found, tuple) else (found,)
-
-        return of_inputs
-
-    return part(lambda x, z: x + z.imag * 1j), part(lambda x, z: z.real + x * 1j)
-
-
-def _check_jacobians_equal(j1: Any, j2: Any, atol: float) -> bool:
-    """Whether two lists of Jacobians differ nowhere by more than `atol`."""
-    return all(a.numel() == 0 or bool((a - b).abs().max() <= atol) for a, b in zip(j1, j2, strict=False))

@@ -8,7 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight.autograd._jacobians import with_every_element
+from rushlight.autograd._gradcheck_parts import with_every_element
 
 Tensor = _C.Tensor
 
