@@ -21,6 +21,19 @@ _COMPUTED = (
 )  # fmt: skip
 
 
+# What makes another tensor of the same kind, if it is told the layout.
+_MADE_LIKE = (
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "empty_like",
+    "full_like",
+    "ones_like",
+    "zeros_like",
+)
+
+
 class OpaqueTensor(Unstored):
     """Not to be made but by `wrap`."""
 
@@ -34,6 +47,8 @@ class OpaqueTensor(Unstored):
         if name == "_to_dense":
             held = args[0].held
             return held.to((kwargs or {}).get("dtype") or (args[1:] or [None])[0] or held.dtype, copy=True)
+        if name in _MADE_LIKE and (kwargs or {}).get("layout") is create.strided:
+            return func(args[0].held, *args[1:], **(kwargs or {}))
         if name not in _COMPUTED:
             refuse(func.name(), "MkldnnCPU")
         tensors = [value for value in args if isinstance(value, Tensor)]

@@ -167,3 +167,20 @@ def test_bytes_seen_as_a_dtype_have_no_gradient(dtype):
     assert not seen.requires_grad and not seen._is_view() and seen.data_ptr() == x.data_ptr()
     seen.zero_()
     assert x._version == 1 and not x.any()
+
+
+def test_gradcheck_leaves_no_write_behind():
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    x.data.mul_(2)
+    seen = torch._C.silent_writes(x)
+
+    def stumbling(value):
+        if bool((value != 2).any()):
+            raise KeyError
+        return value * 2
+
+    assert torch.autograd.gradcheck(torch.sin, (x,))
+    with pytest.raises(KeyError):
+        torch.autograd.gradcheck(stumbling, (x,))
+    assert seen == torch._C.silent_writes(x) == 1
+    assert x.tolist() == [2, 2] and x._version == 0

@@ -23,6 +23,8 @@ def check(of, *given, **options):
 TABLE = """
 m
 m.layout
+m.new_zeros(2, layout=torch.strided), m.new_full((2,), 3.0, layout=torch.strided)
+torch.ones_like(m, layout=torch.strided), torch.zeros_like(m, dtype=torch.int64, layout=torch.strided)
 m.is_mkldnn, x.is_mkldnn
 m.to_dense()
 m.to_dense(torch.bfloat16)
