@@ -403,21 +403,21 @@ class InplaceFunction(Function):
 def _nested_map(condition: Any, fn: Any, condition_msg: str | None = None) -> Any:
     """Maps what meets the condition, in nested lists, tuples and dicts; None stays."""
 
-    def mapped(value: Any) -> Any:
-        if condition(value):
-            return fn(value)
-        if value is None:
+    def mapped(obj: Any) -> Any:
+        if condition(obj):
+            return fn(obj)
+        if obj is None:
             return None
-        if isinstance(value, (list, tuple)):
-            parts = [mapped(part) for part in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-        if isinstance(value, dict):
-            return {key: mapped(part) for key, part in value.items()}
+        if isinstance(obj, (list, tuple)):
+            parts = [mapped(part) for part in obj]
+            return type(obj)(*parts) if hasattr(obj, "_fields") else type(obj)(parts)
+        if isinstance(obj, dict):
+            return {key: mapped(part) for key, part in obj.items()}
         from rushlight import typename
 
         accepted = f". Accepted types: {condition_msg}, or lists/tuples of them" if condition_msg else ""
         raise ValueError(
-            f"Auto nesting doesn't know how to process an input object of type {typename(value)}{accepted}"
+            f"Auto nesting doesn't know how to process an input object of type {typename(obj)}{accepted}"
         )
 
     return mapped
@@ -432,17 +432,17 @@ def _iter_filter(
 ) -> Any:
     """An iterator over what meets the condition in nested lists, tuples and dicts; None is left out."""
 
-    def found(value: Any) -> Iterator[Any]:
-        value = value if conversion is None else conversion(value)
-        if condition(value):
-            yield value
-        elif isinstance(value, (list, tuple, dict)):
-            for part in value.values() if isinstance(value, dict) else value:
+    def found(obj: Any) -> Iterator[Any]:
+        obj = obj if conversion is None else conversion(obj)
+        if condition(obj):
+            yield obj
+        elif isinstance(obj, (list, tuple, dict)):
+            for part in obj.values() if isinstance(obj, dict) else obj:
                 yield from found(part)
-        elif value is not None:
+        elif obj is not None:
             if not allow_unknown:
-                _nested_map(lambda _: False, None, condition_msg)(value)  # refuses
-            yield value
+                _nested_map(lambda _: False, None, condition_msg)(obj)  # refuses
+            yield obj
 
     return found
 

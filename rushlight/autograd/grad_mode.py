@@ -19,8 +19,8 @@ class _Mode:
     def clone(self) -> _Mode:
         return self.__class__()
 
-    def __call__(self, function: Any) -> Any:
-        if isinstance(function, type):
+    def __call__(self, orig_func: Any) -> Any:
+        if isinstance(orig_func, type):
             import warnings
 
             warnings.warn(
@@ -32,15 +32,15 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)  # type: ignore[misc]
-            return function
-        if _makes_generators(function):
-            return _wrap_generator(self.clone, function)
+            orig_func.__init__ = self(orig_func.__init__)  # type: ignore[misc]
+            return orig_func
+        if _makes_generators(orig_func):
+            return _wrap_generator(self.clone, orig_func)
 
-        @functools.wraps(function)
+        @functools.wraps(orig_func)
         def wrapper(*args, **kwargs):
             with self.clone():
-                return function(*args, **kwargs)
+                return orig_func(*args, **kwargs)
 
         return wrapper
 
@@ -101,17 +101,17 @@ class _Recording(_NoParameterMode):
     def __exit__(self, *error: object) -> None:
         _C.set_grad_enabled(self.prev)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, orig_func: Any) -> Any:
         derived = type(self) is not no_grad and type(self) is not enable_grad
-        if derived or not isinstance(function, FunctionType) or _makes_generators(function):
-            return super().__call__(function)
+        if derived or not isinstance(orig_func, FunctionType) or _makes_generators(orig_func):
+            return super().__call__(orig_func)
         switch, recording = _C.set_grad_enabled, self.recording
 
-        @functools.wraps(function)
+        @functools.wraps(orig_func)
         def wrapper(*args, **kwargs):
             before = switch(recording)
             try:
-                return function(*args, **kwargs)
+                return orig_func(*args, **kwargs)
             finally:
                 switch(before)
 
@@ -151,9 +151,9 @@ class set_grad_enabled(_Mode):
         self.mode = mode
         self.prev = _C.set_grad_enabled(mode)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, orig_func: Any) -> Any:
         _C.set_grad_enabled(self.prev)
-        return super().__call__(function)
+        return super().__call__(orig_func)
 
     def __enter__(self) -> None:
         _C.set_grad_enabled(self.mode)
@@ -254,9 +254,9 @@ class _Setting(_Mode):
     def clone(self) -> _Setting:
         return self.__class__(self.mode)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, orig_func: Any) -> Any:
         self.switch(self.prev)
-        return super().__call__(function)
+        return super().__call__(orig_func)
 
 
 class set_multithreading_enabled(_Setting):

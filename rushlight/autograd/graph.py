@@ -531,6 +531,20 @@ class _swap_with_cloned(saved_tensors_hooks):
         super().__init__(ctx.pack, ctx.unpack)
 
 
+class _CloneArgBeforeMutateMode:
+    """Inside, `ctx` clones what it has kept before it is written."""
+
+    def __init__(self, ctx: _AllowMutationOnSavedContext) -> None:
+        self.ctx = ctx
+
+    def __enter__(self) -> _CloneArgBeforeMutateMode:
+        self._before = _C.watch_writes(self.ctx.before_write)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _C.watch_writes(self._before)
+
+
 _mutation_contexts: list[_AllowMutationOnSavedContext] = []
 
 
@@ -550,12 +564,10 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     if _mutation_contexts:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _AllowMutationOnSavedContext()
-    with _swap_with_cloned(context):
+    with _swap_with_cloned(context), _CloneArgBeforeMutateMode(context):
         _mutation_contexts.append(context)
-        before = _C.watch_writes(context.before_write)
         try:
             yield context
         finally:
-            _C.watch_writes(before)
             _mutation_contexts.pop()
             context.clear()

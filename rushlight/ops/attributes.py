@@ -6,6 +6,7 @@ import math
 import operator
 
 from rushlight import _C
+from rushlight._versions import uncounted
 from rushlight.ops._public import (
     attribute,
     function,
@@ -249,7 +250,9 @@ def _callback(self, others, callable, name):
             raise TypeError(f"{name}: expected {kinds[0]} for {place} (got {kinds[1]})")
     lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     values = [callable(*elements) for elements in zip(*lists)]
-    self.copy_(_C.from_data(values, self.dtype, None).reshape(self.shape) if values else self)
+    with uncounted(self):  # torch does not count this write; that it happened is noted like one to .data
+        self.copy_(_C.from_data(values, self.dtype, None).reshape(self.shape) if values else self)
+    _C.silent_writes(self, _C.silent_writes(self) + 1)
     return self
 
 

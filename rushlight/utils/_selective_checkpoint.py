@@ -103,6 +103,16 @@ def _is_to_repeat(args: tuple, kept: Any) -> bool:
     return _writes() and args[0].untyped_storage().data_ptr() != kept.val.untyped_storage().data_ptr()
 
 
+def _is_compiling(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether the operation is being traced by a compiler: there is none."""
+    return False
+
+
+def _sac_storage_key(func: Any, args: Any) -> Any:
+    """What the calls of an operation are counted under."""
+    return func
+
+
 class _CountingMode(TorchDispatchMode):
     """Numbers the calls of each operation in a run."""
 
@@ -138,8 +148,9 @@ class _CachingTorchDispatchMode(_CountingMode):
         if isinstance(policy, bool):
             policy = _policy_from_bool(policy)
         kept = tree_map(_kept, result) if policy in _KEPT else _RECOMPUTE
-        self.storage[func][self.func_counter[func]] = kept
-        self.func_counter[func] += 1
+        key = _sac_storage_key(func, args)
+        self.storage[key][self.func_counter[key]] = kept
+        self.func_counter[key] += 1
         return result
 
 
@@ -155,8 +166,9 @@ class _CachedTorchDispatchMode(_CountingMode):
         kwargs = kwargs or {}
         if func in SAC_IGNORED_OPS:
             return func(*args, **kwargs)
-        calls, call = self.storage.get(func, {}), self.func_counter[func]
-        self.func_counter[func] += 1
+        key = _sac_storage_key(func, args)
+        calls, call = self.storage.get(key, {}), self.func_counter[key]
+        self.func_counter[key] += 1
         if call not in calls:
             which = f"{func} invocation index {call}" if calls else func
             raise RuntimeError(

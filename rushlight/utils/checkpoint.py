@@ -32,7 +32,9 @@ from rushlight.utils._selective_checkpoint import (
     SelectiveCheckpointContext,
     _CachedTorchDispatchMode,  # noqa: F401  (and ask for the mode they are in)
     _CachingTorchDispatchMode,  # noqa: F401
+    _is_compiling,  # noqa: F401
     _policy_from_bool,  # noqa: F401
+    _sac_storage_key,  # noqa: F401
     _VersionWrapper,  # noqa: F401
     create_selective_checkpoint_contexts,
 )
@@ -514,32 +516,42 @@ class _recomputation_hook(graph.saved_tensors_hooks):
         super().__init__(pack_hook, lambda value: value)
 
 
+def _chapter(title: str) -> str:
+    return f"+{'-' * 78}+\n| {title:^76} |\n+{'-' * 78}+"
+
+
+_checkpoint_error_template = (
+    " An error happened while unpacking tensors; dumping logs of latest computation\n"
+    "because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
+    f"{_chapter('1. Stack traces of the operators that ran in the original forward')}\n\n"
+    "{forward_traces}\n\n"
+    f"{_chapter('2. Stack traces of the operators that ran during recomputation')}\n\n"
+    "{recompute_traces}\n\n"
+    f"{_chapter('3. Log of operators in the original forward and recomputation')}\n"
+    "(A detach more or less is the checkpoint's own doing and means nothing.)\n\n"
+    "Operations executed during the original forward:\n\n{forward_ops}\n\n"
+    "Operations executed during recomputation:\n\n{recompute_ops}\n\n"
+    f"{_chapter('4. Error message')}\n"
+    " ERROR: Detected non-determinism while running activation checkpointing\n\n"
+    " You are seeing this error because you passed `debug=True` to checkpoint and\n the second run saved "
+    "other tensors than the first. Look above for the first operation\n in which the two lists differ, and "
+    "for the lines it came from.\n\n"
+)
+
+
 def _get_debug_context_and_cb() -> tuple[Callable, Callable]:
     """What makes the contexts of a checkpoint that notes its operations, and what raises a mismatch with
     those that were noted."""
     first, second = logs = OperatorLog(), OperatorLog()
 
-    def chapter(title):
-        return f"+{'-' * 78}+\n| {title:^76} |\n+{'-' * 78}+"
-
     def unpack_error_cb(error):
-        raise CheckpointError(
-            " An error happened while unpacking tensors; dumping logs of latest computation\n"
-            "because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
-            f"{chapter('1. Stack traces of the operators that ran in the original forward')}\n\n"
-            f"{first.shown('original')}\n\n"
-            f"{chapter('2. Stack traces of the operators that ran during recomputation')}\n\n"
-            f"{second.shown('recompute')}\n\n"
-            f"{chapter('3. Log of operators in the original forward and recomputation')}\n"
-            "(A detach more or less is the checkpoint's own doing and means nothing.)\n\n"
-            "Operations executed during the original forward:\n\n" + "\n".join(first.lines) + "\n\n"
-            "Operations executed during recomputation:\n\n" + "\n".join(second.lines) + "\n\n"
-            f"{chapter('4. Error message')}\n"
-            " ERROR: Detected non-determinism while running activation checkpointing\n\n"
-            " You are seeing this error because you passed `debug=True` to checkpoint and\n the second run "
-            "saved other tensors than the first. Look above for the first operation\n in which the two "
-            f"lists differ, and for the lines it came from.\n\n{error}"
-        ) from error
+        told = _checkpoint_error_template.format(
+            forward_traces=first.shown("original"),
+            recompute_traces=second.shown("recompute"),
+            forward_ops="\n".join(first.lines),
+            recompute_ops="\n".join(second.lines),
+        )
+        raise CheckpointError(f"{told}{error}") from error
 
     return lambda: logs, unpack_error_cb
 

@@ -57,10 +57,10 @@ class RemovableHandle:
         self.remove()
 
 
-def unserializable_hook(hook):
+def unserializable_hook(f):
     """Mark a tensor hook as one that pickling drops without a warning."""
-    hook.__torch_unserializable__ = True
-    return hook
+    f.__torch_unserializable__ = True
+    return f
 
 
 def warn_if_has_hooks(tensor):
@@ -85,21 +85,30 @@ class BackwardHook:
         self.user_hooks = user_hooks
         self.user_pre_hooks = user_pre_hooks
         self.grad_outputs = None
-        self.input_index = None  # positions of the tensors among the inputs; None if none requires grad
-        self.output_index = None
+        # Positions of the tensors among the inputs; None if none requires grad.
+        self.input_tensors_index = self.output_tensors_index = None
+        self._constant = {}
         self.n_inputs = -1
         self.n_outputs = -1
 
     def setup_input_hook(self, args):
-        import rushlight
         from rushlight import Tensor
 
         # Tensors that need no gradient have one all the same for the hook, of zeros.
-        constant = {
+        self._constant = {
             i: (arg.shape, arg.dtype, arg.device)
             for i, arg in enumerate(args)
             if isinstance(arg, Tensor) and not arg.requires_grad
         }
+        args, self.input_tensors_index = self._apply_on_tensors(self._set_user_hook, args)
+        self.n_inputs = len(args)
+        return args
+
+    def _set_user_hook(self, grad_fn):
+        """Calls the user's hooks with the gradients that leave this node."""
+        import rushlight
+
+        constant = self._constant
 
         def zeros(shape, dtype, device):
             return rushlight.zeros(shape, dtype=dtype, device=device)
@@ -107,34 +116,34 @@ class BackwardHook:
         def hook(grad_input, _):  # under this name errors of the engine tell it
             if self.grad_outputs is None:
                 return None  # no gradient came through the outputs
-            grads = _spread(self.input_index, grad_input, self.n_inputs)
+            grads = self._pack_with_none(self.input_tensors_index, grad_input, self.n_inputs)
             grads = tuple(zeros(*constant[i]) if i in constant else grad for i, grad in enumerate(grads))
             for user_hook in self.user_hooks:
                 grads = _replaced(
                     user_hook(self.module, grads, self.grad_outputs), grads, "hook", "grad_input"
                 )
             self.grad_outputs = None
-            return tuple(None if i in constant else grads[i] for i in self.input_index)
+            grads = tuple(None if i in constant else grad for i, grad in enumerate(grads))
+            return self._unpack_none(self.input_tensors_index, grads)
 
-        args, self.input_index = _through_identity(args, lambda node: node.register_hook(hook))
-        self.n_inputs = len(args)
-        return args
+        grad_fn.register_hook(hook)
 
-    def setup_output_hook(self, result):
+    def setup_output_hook(self, args):
         # After the identity has run: what hooks on the node before it have made of the gradient.
         def hook(_, grad_output):
-            grads = _spread(self.output_index, grad_output, self.n_outputs)
+            grads = self._pack_with_none(self.output_tensors_index, grad_output, self.n_outputs)
             for user_hook in self.user_pre_hooks:
                 grads = _replaced(user_hook(self.module, grads), grads, "pre hook", "grad_output")
             self.grad_outputs = grads
-            if self.input_index is None:
+            if self.input_tensors_index is None:
                 self._fire_without_grad_input()
-            return tuple(grads[i] for i in self.output_index)
+            return self._unpack_none(self.output_tensors_index, grads)
 
-        outputs = result if isinstance(result, tuple) else (result,)
-        outputs, self.output_index = _through_identity(outputs, lambda node: node.register_hook(hook))
+        outputs = args if isinstance(args, tuple) else (args,)
+        attach = lambda node: node.register_hook(hook)  # noqa: E731
+        outputs, self.output_tensors_index = self._apply_on_tensors(attach, outputs)
         self.n_outputs = len(outputs)
-        return outputs if isinstance(result, tuple) else outputs[0]
+        return outputs if isinstance(args, tuple) else outputs[0]
 
     def _fire_without_grad_input(self):
         warn(
@@ -153,12 +162,33 @@ class BackwardHook:
                 )
         self.grad_outputs = None
 
+    def _apply_on_tensors(self, fn, args):
+        """Passes the tensors of a tuple through one identity node, which `fn` is given. Returns the tuple,
+        and where the tensors are; None if no gradient flows."""
+        from rushlight import Tensor, is_grad_enabled
 
-def _spread(index, values, length):
-    spread = [None] * length
-    for i, value in zip(index, values, strict=True):
-        spread[i] = value
-    return tuple(spread)
+        index = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        if not is_grad_enabled() or not any(args[i].requires_grad for i in index):
+            return args, None
+        outputs = _identity_function().apply(*(args[i] for i in index))
+        nodes = [output.grad_fn for output in outputs if output.grad_fn is not None]
+        fn(nodes[0])
+        passed = list(args)
+        for i, output in zip(index, outputs, strict=True):
+            passed[i] = output
+        named = hasattr(args, "_fields")  # a named tuple stays one
+        return type(args)(*passed) if named else tuple(passed), index
+
+    def _pack_with_none(self, indices, values, size):
+        """The values at their places in a tuple of this size."""
+        found = [None] * size
+        for i, value in zip(indices, values, strict=True):
+            found[i] = value
+        return tuple(found)
+
+    def _unpack_none(self, indices, values):
+        """The values at these places."""
+        return tuple(values[i] for i in indices)
 
 
 def _replaced(returned, grads, kind, what):
@@ -170,23 +200,6 @@ def _replaced(returned, grads, kind, what):
             f"{len(grads)}"
         )
     return tuple(returned)
-
-
-def _through_identity(values, attach):
-    """Pass the tensors of the tuple through one identity node; give its node to ``attach``."""
-    from rushlight import Tensor, is_grad_enabled
-
-    index = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
-    if not is_grad_enabled() or not any(values[i].requires_grad for i in index):
-        return values, None
-    outputs = _identity_function().apply(*(values[i] for i in index))
-    nodes = [output.grad_fn for output in outputs if output.grad_fn is not None]
-    attach(nodes[0])
-    passed = list(values)
-    for i, output in zip(index, outputs, strict=True):
-        passed[i] = output
-    named = hasattr(values, "_fields")  # a named tuple stays one
-    return type(values)(*passed) if named else tuple(passed), index
 
 
 def _identity_function():

@@ -142,14 +142,39 @@ C._autograd.CreationMeta(3), C._autograd.CreationMeta.DEFAULT == 0
 p._what_is_not_there
 mutating(lambda ctx: g._allow_mutation_on_saved_tensors_enabled), g._allow_mutation_on_saved_tensors_enabled
 mutating(swapped), issubclass(g._swap_with_cloned, g.saved_tensors_hooks)
+cloned(True), cloned(False)
+[(t := o(2)).apply_(lambda v: v + 1), t.map_(o(2), max), t.map2_(o(2), o(2), lambda a, b, c: a), t._version]
+[(t := o(2), u := t[:1], u.apply_(lambda v: v + 1))[0], t._version, u._version]
+[B._pack_with_none([0, 2], (5, 6), 4), B._unpack_none([1, 0], (5, 6))]
+seen_by_hooks(1), seen_by_hooks(2)
+[k._is_compiling(None, (), {}), k._sac_storage_key('mul', (1, 2))]
+k._checkpoint_error_template.format(forward_traces=1, recompute_traces=2, forward_ops=3, recompute_ops=4)[:28]
 y.grad_fn.register_hook(hook=print)
 y.grad_fn.register_prehook(print, hook=print)
 """
 SETUP_NAMES = (
     SETUP
     + """
-C, f, g, P, O, p = (import_module(f'{torch.__name__}.{name}') for name in
-    '_C autograd.function autograd.graph utils._python_dispatch overrides autograd.profiler'.split())
+C, f, g, P, O, p, k, H = (import_module(f'{torch.__name__}.{name}') for name in
+    '_C autograd.function autograd.graph utils._python_dispatch overrides autograd.profiler utils.checkpoint '
+    'utils.hooks'.split())
+B = H.BackwardHook(None, [], [])
+def seen_by_hooks(count):
+    hooks, seen = H.BackwardHook('m', [lambda m, i, g: seen.append((m, i, g))] * count, []), []
+    (a, n), where = hooks._apply_on_tensors(hooks._set_user_hook, (x * 1, 3))
+    hooks.input_tensors_index, hooks.n_inputs, hooks.grad_outputs = where, 2, ('out',)
+    (a * 2).sum().backward()
+    return seen, where, hooks.grad_outputs, type(a.grad_fn).__name__
+def cloned(inside):
+    ctx = g._AllowMutationOnSavedContext()
+    with g._swap_with_cloned(ctx):
+        v = x * 1
+        z = v ** 2
+        if inside:
+            with g._CloneArgBeforeMutateMode(ctx): v.mul_(2)
+        else:
+            v.mul_(2)
+    return len(ctx.original), len(ctx.cloned)
 D, K = C.DispatchKey, C.DispatchKeySet
 def mutating(function):
     with g.allow_mutation_on_saved_tensors() as ctx: return function(ctx)
