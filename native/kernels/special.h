@@ -9,10 +9,6 @@
 
 namespace rl {
 
-double i0e(double x);
-double i1(double x);
-double i1e(double x);
-double modified_bessel_i0(double x);
 double modified_bessel_k0(double x);
 double modified_bessel_k1(double x);
 double scaled_modified_bessel_k0(double x);
@@ -35,7 +31,6 @@ double erfcx(double x);  // exp(x^2) erfc(x)
 double ndtr(double x);
 double log_ndtr(double x);
 double ndtri(double p);
-double entr(double x);
 
 // Polynomials of degree n (truncated to an integer; 0 for a negative one) in the precision of their argument,
 // because where a recurrence overflows is part of the result.

@@ -1,4 +1,5 @@
-// Bessel functions of order 0 and 1, and Airy's Ai. Start with `scaled_k`, which serves K0, K1 and Ai.
+// Bessel functions of order 0 and 1 (I is in simd/bessel.h), and Airy's Ai. Start with `scaled_k`, which
+// serves K0, K1 and Ai.
 //
 // Near zero all of them are power series; far out the asymptotic series in 1/x, whose smallest term is about
 // exp(-2x): below 1e-17 from x = 20 on. Between, K is an integral that the trapezoid rule sums to full
@@ -16,13 +17,12 @@ constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
 constexpr double EULER_GAMMA = 0.57721566490153286061;
 constexpr double FAR = 20;
 
-// The asymptotic series of exp(-x) I(x) sqrt(2 pi x) (sign -1) or exp(x) K(x) sqrt(2x / pi) (sign 1) of order
-// nu.
-double asymptotic(double nu, double x, double sign) {
+// The asymptotic series of exp(x) K(x) sqrt(2x / pi) of order nu.
+double asymptotic(double nu, double x) {
   double sum = 1, term = 1;
   for (int k = 1; k < 40; k++) {
     double odd = 2.0 * k - 1;
-    double next = term * sign * (4 * nu * nu - odd * odd) / (8 * k * x);
+    double next = term * (4 * nu * nu - odd * odd) / (8 * k * x);
     if (std::fabs(next) > std::fabs(term)) break;
     sum += term = next;
     if (std::fabs(term) < 1e-18) break;
@@ -35,17 +35,6 @@ double i_series(int order, double x) {
   double quarter = x * x / 4, sum = 1, term = 1;
   for (int k = 1; term > sum * 1e-18; k++) sum += term *= quarter / (double(k) * (k + order));
   return sum;
-}
-
-double scaled_i(int order, double x) {  // exp(-x) I(x), x >= 0
-  if (x <= FAR) return i_series(order, x) * (order ? x / 2 : 1) * std::exp(-x);
-  return asymptotic(order, x, -1) / std::sqrt(2 * M_PI * x);
-}
-
-double unscaled_i(int order, double x) {  // x >= 0
-  if (x <= FAR) return i_series(order, x) * (order ? x / 2 : 1);
-  double root = std::exp(x / 2);  // e^x alone would overflow too early
-  return root * (asymptotic(order, x, -1) / std::sqrt(2 * M_PI * x)) * root;
 }
 
 // Where the integral of scaled_k is summed: cosh t - 1, and cosh(nu t) for the orders 0, 1 and 1/3.
@@ -68,7 +57,7 @@ struct Nodes {
 // exp(x) K(x) of order nu (0, 1 or 1/3) for x >= 1: the integral of exp(-x (cosh t - 1)) cosh(nu t) over t >=
 // 0.
 double scaled_k(double nu, double x) {
-  if (x >= FAR) return asymptotic(nu, x, 1) * std::sqrt(M_PI / (2 * x));
+  if (x >= FAR) return asymptotic(nu, x) * std::sqrt(M_PI / (2 * x));
   static const Nodes nodes;
   const double* weights = nodes.weights[nu == 0 ? 0 : nu == 1 ? 1 : 2];
   double sum = 0.5;
@@ -160,27 +149,6 @@ double airy_wave(double x) {
 }
 
 }  // namespace
-
-double i0e(double x) {
-  x = std::fabs(x);
-  return x == INF ? 0 : scaled_i(0, x);
-}
-
-double modified_bessel_i0(double x) {
-  x = std::fabs(x);
-  return x == INF ? NOT_A_NUMBER : unscaled_i(0, x);
-}
-
-double i1(double x) {
-  double size = std::fabs(x);
-  if (size == INF) return NOT_A_NUMBER;
-  return x < 0 ? -unscaled_i(1, size) : unscaled_i(1, size);
-}
-
-double i1e(double x) {
-  double size = std::fabs(x), result = size == INF ? 0 : scaled_i(1, size);
-  return x < 0 ? -result : result;
-}
 
 double modified_bessel_k0(double x) { return any_k(0, x, false); }
 double modified_bessel_k1(double x) { return any_k(1, x, false); }

@@ -1,5 +1,5 @@
 // What belongs to the normal distribution: erfcx, its distribution function, that one's logarithm and
-// inverse; and the entropy -x log x.
+// inverse.
 #include <cmath>
 #include <limits>
 
@@ -65,11 +65,6 @@ double ndtri(double p) {
     if (std::fabs(change) < 1e-11 * std::fabs(z)) break;
   }
   return p < 0.5 ? z : -z;
-}
-
-double entr(double x) {
-  if (x > 0) return -x * std::log(x);
-  return x == 0 ? 0 : x < 0 ? -std::numeric_limits<double>::infinity() : x;
 }
 
 }  // namespace rl

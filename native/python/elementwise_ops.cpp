@@ -625,6 +625,7 @@ ModuleInit init([](PyObject* module) {
   for (int i = 0; i < table.count; i++) {
     const Elementwise& entry = table.entries[i];
     std::string name = entry.name;
+    if (name.starts_with('_')) continue;  // a loop that others run
     std::string names = name == "where" ? "condition, a, b" : inputs[entry.n_inputs];
     bool promotes = name == "pow_scalar" || name == "scalar_pow" || name.starts_with("clamp");
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,

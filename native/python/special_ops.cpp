@@ -38,9 +38,13 @@ void binary_loop(char* const* data, const int64_t* strides, int64_t n, const voi
   }
 }
 
-template <class T>
+template <class T, DType DTYPE>
 void polygamma_loop(char* const* data, const int64_t* strides, int64_t n, const void* params) {
   int64_t order = static_cast<const Param*>(params)->integer;
+  if (order == 1) {
+    static const Loop trigamma = find_elementwise("_trigamma")->loops[int(DTYPE)];
+    return trigamma(data, strides, n, nullptr);
+  }
   for (int64_t i = 0; i < n; i++)
     write<T>(data[0] + i * strides[0], polygamma(order, read<T>(data[1] + i * strides[1])));
 }
@@ -90,10 +94,6 @@ Elementwise entry(const char* name, int inputs, int scalars, Promote promote, co
 
 const Elementwise* special_entries(int& count) {
   static const Elementwise entries[] = {
-      RL_UNARY(i0e, ALL),
-      RL_UNARY(i1, ALL),
-      RL_UNARY(i1e, ALL),
-      RL_UNARY(modified_bessel_i0, WIDE),
       RL_UNARY(modified_bessel_k0, WIDE),
       RL_UNARY(modified_bessel_k1, WIDE),
       RL_UNARY(scaled_modified_bessel_k0, WIDE),
@@ -106,14 +106,12 @@ const Elementwise* special_entries(int& count) {
       RL_UNARY(airy_ai, WIDE),
       RL_UNARY(erfcx, WIDE),
       RL_UNARY(log_ndtr, WIDE),
-      RL_UNARY(entr, ALL),
-      entry("modified_bessel_i1", 1, 0, Promote::int_to_float, RL_WIDE(unary_loop, rl::i1)),
       RL_BINARY(zeta, WIDE, int_to_float),
       entry("igamma", 2, 0, Promote::none, RL_BY_PRECISION(igamma)),
       entry("igammac", 2, 0, Promote::none, RL_BY_PRECISION(igammac)),
       entry("polygamma", 1, 1, Promote::int_to_float,
-            Loops{polygamma_loop<float>, polygamma_loop<double>, polygamma_loop<Half>,
-                  polygamma_loop<BFloat16>}),
+            Loops{polygamma_loop<float, DType::f32>, polygamma_loop<double, DType::f64>,
+                  polygamma_loop<Half, DType::f16>, polygamma_loop<BFloat16, DType::bf16>}),
       RL_POLYNOMIAL("chebyshev_polynomial_t", chebyshev_t),
       RL_POLYNOMIAL("chebyshev_polynomial_u", chebyshev_u),
       RL_POLYNOMIAL("chebyshev_polynomial_v", chebyshev_v),

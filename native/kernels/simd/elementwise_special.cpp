@@ -1,6 +1,7 @@
 // Error functions, gamma functions, Bessel functions. What libm lacks is computed here in double, by vectors
 // where the formula is the same for most numbers, else number by number.
 #include "../special.h"
+#include "bessel.h"
 #include "lgamma.h"
 #include "loops.h"
 
@@ -180,19 +181,12 @@ inline f32v digamma(f32v x) {
   return in_double([](f64v x) { return digamma(x); }, x);
 }
 
-// The power series, whose terms are all positive, and far out the asymptotic one.
-double i0_number(double x) {
-  x = __builtin_fabs(x);
-  double sum = 1, term = 1;
-  if (x <= 20) {
-    double quarter = x * x / 4;
-    for (int k = 1; term > sum * 1e-18; k++) sum += term *= quarter / (double(k) * k);
-    return sum;
-  }
-  for (int k = 1; k < 30 && term > sum * 1e-18; k++)
-    sum += term *= (2.0 * k - 1) * (2.0 * k - 1) / (8 * k * x);
-  double root = ::exp(x / 2);                         // e^x alone would overflow too early
-  return root * (sum / ::sqrt(2 * M_PI * x)) * root;  // NaN at infinity, as NumPy's and torch's
+// -x log x
+template <class X>
+inline X entropy(X x) {
+  X y = -x * log(x);
+  y = x == 0 ? X{} : y;
+  return x < 0 ? splat<X>(-INFINITY) : y;
 }
 
 constexpr unsigned WIDE = dtype_set(DType::f32) | dtype_set(DType::f64);
@@ -203,7 +197,14 @@ constexpr FamilyEntry entries[] = {
     UNARY(erfinv, FLOATING, int_to_float, same, erfinv(x)),
     UNARY(lgamma, FLOATING, int_to_float, same, log_gamma(x)),
     UNARY(digamma, FLOATING, int_to_float, same, digamma(x)),
-    UNARY(i0, FLOATING, int_to_float, same, each_double(i0_number, x)),
+    UNARY(i0, FLOATING, int_to_float, same, bessel_i<0, false>(x)),
+    UNARY(i0e, FLOATING, int_to_float, same, bessel_i<0, true>(x)),
+    UNARY(i1, FLOATING, int_to_float, same, bessel_i<1, false>(x)),
+    UNARY(i1e, FLOATING, int_to_float, same, bessel_i<1, true>(x)),
+    UNARY(modified_bessel_i0, WIDE, int_to_float, same, bessel_i<0, false>(x)),
+    UNARY(modified_bessel_i1, WIDE, int_to_float, same, bessel_i<1, false>(x)),
+    UNARY(entr, FLOATING, int_to_float, same, entropy(x)),
+    UNARY(_trigamma, FLOATING, int_to_float, same, trigamma(x)),
     UNARY(ndtr, FLOATING, int_to_float, same, normal(x)),
     UNARY(ndtri, WIDE, int_to_float, same, normal_inverse(x)),
 };
