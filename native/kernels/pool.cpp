@@ -1,8 +1,8 @@
 // Pooling by maxima, plane by plane. Start at `max_pool`.
 //
 // Values alone are separable: first the maximum over the rows of a window, which runs along the width in
-// vectors (simd/pool_rows.cpp), then over its columns. Indices of float and double are found the same way,
-// of other types window by window.
+// vectors (simd/pool_rows.cpp), then over its columns. Indices of float and double are found the same
+// way, of other types window by window.
 #include "pool.h"
 
 #include <algorithm>
@@ -34,7 +34,9 @@ void visit_real(DType dtype, F&& f) {
 }
 
 template <class T>
-using same_width_t = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+using place_t = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+template <class T>
+constexpr bool by_columns = std::is_floating_point_v<T>;
 
 template <class C>
 constexpr C lowest() {
@@ -67,15 +69,27 @@ inline void for_windows(const Windows& w, const T* x, F&& body) {
       }
 }
 
-// The same for float and double in less than half the time: first the maximum of every column of a line of
-// windows, along the width in vectors, and the row it is in; then the best of a window's few columns. Of
-// equal maxima the one in the first row counts, of several NaN the last.
+// How many elements the longest window has along the width.
+int64_t most_taps(const Windows& w) {
+  int64_t length = 0;
+  for (size_t o = 0; o < size_t(w.out[2]); o++) length = std::max(length, w.end[2][o] - w.begin[2][o]);
+  return (length + w.step[2] - 1) / w.step[2];
+}
+
+// The same for float and double in less than a third of the time: first the maximum of every column of a line
+// of windows, along the width in vectors, and the row it is in; then the best of a window's few columns, of
+// whole windows in vectors again. Of equal maxima the one in the first row counts, of several NaN the last.
 template <class T, class F>
-inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T* best,
-                                   same_width_t<T>* best_row, F&& body) {
-  using I = same_width_t<T>;
+inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, char* memory, F&& body) {
+  using I = place_t<T>;
+  using C = compute_t<T>;
+  const PoolRows& loops = fastest_pool_rows();
+  I *best_row = reinterpret_cast<I*>(memory), *joined_row = best_row + w.in[2],
+    *joined_offset = joined_row + w.in[2];
+  T *best = reinterpret_cast<T*>(joined_offset + w.in[2]), *joined = best + w.in[2];
+  const int64_t taps = most_taps(w), reach = (taps - 1) * w.step[2], places = w.in[2] - reach;
+  const bool shared = taps > 1 && places > 0 && places * (taps - 1) <= 8 * taps * w.out[2];
   const int64_t *begin = w.begin[2].data(), *end = w.end[2].data(), step = w.step[2], width = w.in[2];
-  auto larger_in_row = fastest_pool_rows().larger_in_row[int(dtype)];
   int64_t position = 0;
   for (int64_t od = 0; od < w.out[0]; od++)
     for (int64_t oh = 0; oh < w.out[1]; oh++) {
@@ -83,18 +97,25 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
               y1 = w.end[1][size_t(oh)];
       const I first = I(z0 * w.in[1] + y0);
       const bool none = z0 >= z1 || y0 >= y1;
-      std::fill_n(best, width, lowest<T>());
+      std::fill_n(best, width, T(lowest<C>()));
       std::fill_n(best_row, width, first);
       for (int64_t z = z0; z < z1; z += w.step[0])
         for (int64_t y = y0; y < y1; y += w.step[1])
-          larger_in_row(best, best_row, x + (z * w.in[1] + y) * width, width, z * w.in[1] + y);
+          loops.larger_in_row[int(dtype)](best, best_row, x + (z * w.in[1] + y) * width, width,
+                                          z * w.in[1] + y);
+      if (shared)
+        loops.best_along[int(dtype)](joined, joined_row, joined_offset, best, best_row, places, step, taps);
       for (int64_t ow = 0; ow < w.out[2]; ow++, position++) {
         int64_t column = begin[ow];
-        T value = lowest<T>();
+        if (shared && column + reach < end[ow]) {
+          body(position, joined_row[column] * width + column + joined_offset[column], joined[column], none);
+          continue;
+        }
+        C value = lowest<C>();
         I row = first;
-        if (begin[ow] < end[ow]) value = best[column], row = best_row[column];
+        if (begin[ow] < end[ow]) value = C(best[column]), row = best_row[column];
         for (int64_t i = begin[ow] + step; i < end[ow]; i += step) {
-          T other = best[i];
+          C other = C(best[i]);
           I other_row = best_row[i];
           bool better = (other > value) | ((other == value) & (other_row < row)) |
                         ((other != other) & ((value == value) | (other_row >= row)));
@@ -102,7 +123,7 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
           row = better ? other_row : row;
           column = better ? i : column;
         }
-        body(position, row * width + column, value, none || begin[ow] >= end[ow]);
+        body(position, row * width + column, T(value), none || begin[ow] >= end[ow]);
       }
     }
 }
@@ -111,11 +132,9 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
 template <class T, class F>
 inline void for_all_windows(DType dtype, const Windows& w, const T* x, const Workspaces::Lease& lease,
                             F&& body) {
-  if constexpr (std::is_floating_point_v<T>) {
-    T* best = lease.as<T>();
-    if (w.in[0] * w.in[1] < INT32_MAX)
-      return for_windows_by_columns(dtype, w, x, best, reinterpret_cast<same_width_t<T>*>(best + w.in[2]),
-                                    body);
+  if constexpr (by_columns<T>) {
+    if (w.in[0] * w.in[1] < INT32_MAX && w.in[2] < INT32_MAX)
+      return for_windows_by_columns(dtype, w, x, lease.as<char>(), body);
   }
   for_windows(w, x, body);
 }
@@ -123,7 +142,7 @@ inline void for_all_windows(DType dtype, const Windows& w, const T* x, const Wor
 // What it needs of memory, for each thread.
 template <class T>
 Workspaces columns_of(const Windows& w) {
-  return {num_threads(), std::is_floating_point_v<T> ? 2 * w.in[2] * int64_t(sizeof(T)) : 0};
+  return {num_threads(), by_columns<T> ? w.in[2] * int64_t(2 * sizeof(T) + 3 * sizeof(place_t<T>)) : 0};
 }
 
 }  // namespace
@@ -131,10 +150,11 @@ Workspaces columns_of(const Windows& w) {
 void max_pool(DType dtype, const Windows& w, int64_t planes, void* y, const void* x) {
   visit_real(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Workspaces spaces(num_threads(), w.in[2] * int64_t(sizeof(T)));
+    Workspaces spaces(num_threads(), 2 * w.in[2] * int64_t(sizeof(T)));
+    const int64_t taps = most_taps(w);
     divide(double(planes) * double(w.in_size()), planes, [&](int64_t begin, int64_t end) {
       Workspaces::Lease lease(spaces);
-      T* row = lease.as<T>();
+      T *row = lease.as<T>(), *scratch = row + w.in[2];
       for (int64_t plane = begin; plane < end; plane++) {
         const T* from = static_cast<const T*>(x) + plane * w.in_size();
         T* to = static_cast<T*>(y) + plane * w.out_size();
@@ -149,7 +169,7 @@ void max_pool(DType dtype, const Windows& w, int64_t planes, void* y, const void
                 else fastest_pool_rows().larger[int(dtype)](row, line, next, w.in[2]), line = row;
               }
             if (!lines) std::fill_n(to, w.out[2], T(lowest<compute_t<T>>()));
-            else fastest_pool_rows().along[int(dtype)](to, line, w);
+            else fastest_pool_rows().along[int(dtype)](to, line, scratch, w, taps);
           }
       }
     });
@@ -186,11 +206,6 @@ void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, 
         const T *g = static_cast<const T*>(gy) + plane * w.out_size(),
                 *from = static_cast<const T*>(x) + plane * w.in_size();
         std::fill_n(to, w.in_size(), T(0));
-        if (w.in[0] == 1 && w.kernel[0] == 1 && w.kernel[1] == 2 && w.kernel[2] == 2 && w.stride[1] == 2 &&
-            w.stride[2] == 2) {
-          fastest_pool_rows().gradient_2x2[int(dtype)](to, g, from, w);
-          continue;
-        }
         for_all_windows(dtype, w, from, lease, [&](int64_t position, int64_t at, T, bool empty) {
           if (!empty) to[at] = T(compute_t<T>(to[at]) + compute_t<T>(g[position]));
         });

@@ -48,8 +48,34 @@ void add_in_row(void* to, const void* rows, const void* g, int64_t n, int64_t nu
   }
 }
 
+template <class T, class I>
+void best_along(void* values, void* rows, void* offsets, const void* best, const void* best_rows, int64_t n,
+                int64_t step, int64_t taps) {
+  T* top = static_cast<T*>(values);
+  I *row = static_cast<I*>(rows), *off = static_cast<I*>(offsets);
+  const T* x = static_cast<const T*>(best);
+  const I* at = static_cast<const I*>(best_rows);
+  for (int64_t i = 0; i < n; i++) top[i] = x[i], row[i] = at[i], off[i] = 0;
+  for (int64_t k = 1; k < taps; k++) {
+    x += step, at += step;
+    const I away = I(k * step);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) {
+      compute_t<T> other = compute_t<T>(x[i]), value = compute_t<T>(top[i]);
+      I other_row = at[i];
+      bool better = (other > value) | ((other == value) & (other_row < row[i])) |
+                    ((other != other) & ((value == value) | (other_row >= row[i])));
+      top[i] = better ? x[i] : top[i];
+      row[i] = better ? other_row : row[i];
+      off[i] = better ? away : off[i];
+    }
+  }
+}
+
+// Windows that are whole are found in vectors: the maxima of what begins everywhere, of which each takes its
+// own. (One by one, the processor guesses wrong at every other element.)
 template <class T>
-void along_row(void* to, const void* row, const Windows& w) {
+void along_row(void* to, const void* row, void* scratch, const Windows& w, int64_t taps) {
   using C = compute_t<T>;
   T* out = static_cast<T*>(to);
   const T* x = static_cast<const T*>(row);
@@ -58,35 +84,20 @@ void along_row(void* to, const void* row, const Windows& w) {
     return;
   }
   const int64_t *begin = w.begin[2].data(), *end = w.end[2].data();
+  const int64_t reach = (taps - 1) * w.step[2], places = w.in[2] - reach;
+  const bool shared = taps > 1 && places > 0 && places * (taps - 1) <= 8 * taps * w.out[2];
+  T* maxima = static_cast<T*>(scratch);
+  for (int64_t k = 1; shared && k < taps; k++)
+    larger_rows<T>(maxima, k == 1 ? x : maxima, x + k * w.step[2], places);
   for (int64_t o = 0; o < w.out[2]; o++) {
+    if (shared && begin[o] + reach < end[o]) {
+      out[o] = maxima[begin[o]];
+      continue;
+    }
     C best =
         std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
     for (int64_t i = begin[o]; i < end[o]; i += w.step[2]) best = larger(best, C(x[i]));
     out[o] = T(best);
-  }
-}
-
-template <class T>
-void gradient_2x2(void* to, const void* g, const void* x, const Windows& w) {
-  using C = compute_t<T>;
-  const T *grad = static_cast<const T*>(g), *from = static_cast<const T*>(x);
-  T* out = static_cast<T*>(to);
-  int64_t width = w.in[2];
-  for (int64_t oh = 0; oh < w.out[1]; oh++) {
-    const T *top = from + 2 * oh * width, *bottom = top + width;
-    T *high = out + 2 * oh * width, *low = high + width;
-    for (int64_t o = 0; o < w.out[2]; o++) {
-      C a = C(top[2 * o]), b = C(top[2 * o + 1]), c = C(bottom[2 * o]), d = C(bottom[2 * o + 1]);
-      // Without branches: which of two wins, then which of the winners. A later NaN wins over everything.
-      bool right_high = (b > a) | (b != b), right_low = (d > c) | (d != d);
-      C upper = right_high ? b : a, lower = right_low ? d : c;
-      bool is_low = (lower > upper) | (lower != lower);
-      T value = grad[oh * w.out[2] + o], zero = T(0);
-      high[2 * o] = !is_low & !right_high ? value : zero;
-      high[2 * o + 1] = !is_low & right_high ? value : zero;
-      low[2 * o] = is_low & !right_low ? value : zero;
-      low[2 * o + 1] = is_low & right_low ? value : zero;
-    }
   }
 }
 
@@ -102,8 +113,8 @@ void gradient_2x2(void* to, const void* g, const void* x, const Windows& w) {
     nullptr, nullptr, nullptr, nullptr, nullptr, f<Half, int32_t>, f<float, int32_t>, f<double, int64_t>, \
         nullptr, nullptr, nullptr, f<BFloat16, int32_t>                                                   \
   }
-extern const PoolRows pool_rows = {RL_REAL(larger_rows), RL_REAL(along_row), RL_REAL(gradient_2x2),
-                                   RL_FLOATING(larger_in_row), RL_FLOATING(add_in_row)};
+extern const PoolRows pool_rows = {RL_REAL(larger_rows), RL_REAL(along_row), RL_FLOATING(larger_in_row),
+                                   RL_FLOATING(add_in_row), RL_FLOATING(best_along)};
 #undef RL_FLOATING
 #undef RL_REAL
 
