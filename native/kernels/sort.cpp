@@ -106,20 +106,30 @@ struct Sorter {
   // Returns how many items were kept, the k first among them.
   int64_t keep_first(const T* x, int64_t step, int64_t k, bool flip) {
     using C = compute_t<T>;
-    const int64_t room = std::min(n, std::max(4 * k, k + 64));
+    constexpr int64_t BLOCK = 16;
+    const int64_t room = std::min(n, std::max(3 * k, k + BLOCK));
     int64_t kept = 0;
     C limit{};
     bool limited = false;
-    for (int64_t i = 0; i < n; i++) {
-      C value = C(x[i * step]);
-      if (limited && (flip ? value <= limit : value >= limit)) continue;
-      Key key = key_of(x[i * step]);
-      items[kept++] = E::make(flip ? Key(~key) : key, i);
-      if (kept < room) continue;
-      std::nth_element(items.get(), items.get() + k - 1, items.get() + kept);
-      kept = k;
-      limit = C(x[items[k - 1].position() * step]);
-      limited = true;
+    // Without branches, for vectors: most blocks have nothing.
+    auto has_none = [&](int64_t from) {
+      int found = 0;
+      for (int64_t i = from; i < from + BLOCK; i++) found |= !(flip ? C(x[i]) <= limit : C(x[i]) >= limit);
+      return !found;
+    };
+    for (int64_t from = 0; from < n; from += BLOCK) {
+      if (limited && step == 1 && from + BLOCK <= n && has_none(from)) continue;
+      for (int64_t i = from; i < std::min(n, from + BLOCK); i++) {
+        C value = C(x[i * step]);
+        if (limited && (flip ? value <= limit : value >= limit)) continue;
+        Key key = key_of(x[i * step]);
+        items[kept++] = E::make(flip ? Key(~key) : key, i);
+        if (kept < room) continue;
+        std::nth_element(items.get(), items.get() + k - 1, items.get() + kept);
+        kept = k;
+        limit = C(x[items[k - 1].position() * step]);
+        limited = true;
+      }
     }
     return kept;
   }
