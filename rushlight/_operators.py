@@ -6,15 +6,17 @@ torch's has: autocast, autograd, `__torch_dispatch__`, the kernel of the device.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C, Tensor, _autograd_fallback
 from rushlight._ops import OpOverload, OpOverloadPacket, _dispatching, namespace
-from rushlight._schema import FunctionSchema
+from rushlight._schema import FunctionSchema, Tag
 from rushlight.autograd.function import Function
+from rushlight.utils import _pytree as pytree
 
 OPERATORS: dict[str, Operator] = {}
 
@@ -79,23 +81,34 @@ class Operator:
             return self._checked(self.autograd_kernel(*args, **kwargs))
         if self.owner is None and not self.differentiable:
             return _autograd_fallback.call(self.key, self.run, str(self.schema), tuple(args), kwargs)
-        leaves = _tensors([args, list(kwargs.values())])
-        if self.schema.is_mutable or not records or not any(leaf.requires_grad for leaf in leaves):
+        given = _tensors([args, list(kwargs.values()) if self.tagged(Tag.out) else []])
+        records = records and any(tensor.requires_grad for tensor in given)
+        if records and self.tagged(Tag.out):
+            raise RuntimeError(
+                f"{self.schema.name.rpartition('::')[2]}(): functions with out=... arguments don't support "
+                "automatic differentiation, but one of the arguments requires grad."
+            )
+        if not records:
             with rushlight.no_grad():
                 return self.run(*args, **kwargs)
         if self.node is None:
             name = f"GeneratedBackwardFor_{self.key.replace('::', '_').replace('.', '_')}"
             name += "" if self.schema.overload_name else "_default"
             self.node = type(name, (_Recorded,), {"operator": self})
-        filled = self.schema.bind(tuple(args), kwargs, fill=True)
-        results: list = []
-        flat = self.node.apply(*_flat(filled[0]), *filled[1].values(), (*filled, results))
-        (sizes,) = results
-        return _grouped(flat, sizes) if sizes is not None else list(flat) if self.returns_list() else flat
+        call = _Call(self, args, kwargs)
+        if not self._has_lists():
+            return self.node.apply(*args, call)
+        flat, call.given = pytree.tree_flatten((*args, call), _is_no_list)
+        result = pytree.tree_unflatten(list(self.node.apply(*flat)), call.returned)
+        return result[0] if call.single else result
 
-    def returns_list(self) -> bool:
-        """Whether it returns one list of tensors."""
-        return len(self.schema.returns) == 1 and self.schema.returns[0].is_list
+    def _has_lists(self) -> bool:
+        """Whether lists of tensors are among what it takes and returns."""
+        return any(each.is_list and each.word == "Tensor" for each in
+                   (*self.schema.arguments, *self.schema.returns))  # fmt: skip
+
+    def tagged(self, tag: Tag) -> bool:
+        return tag in self.tags
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Whoever is asked about it by `__torch_dispatch__`, or the kernel."""
@@ -127,21 +140,42 @@ class Operator:
             return result
         for tensor in self.schema.written(args, kwargs):
             _C.note_write(tensor)
-        memory = [t.untyped_storage()._cdata for t in inputs if t.device.type != "meta"]
-        for output in _tensors([result]):
-            if output.device.type == "meta":
-                continue
-            if output.untyped_storage()._cdata in memory and output.numel():
-                raise RuntimeError(
-                    f"{self.key} (with implementation in {self.owner._module}): The output of this custom "
-                    "operator (1) must not also be an input to this custom operator and (2) may not alias "
-                    "any inputs to this custom operator or other returns. The most common way to trigger "
-                    "this error is if we have y = custom_op(x) and y and x are the same Tensor. Please "
-                    "instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or "
-                    "refactor the custom operator to not return y."
-                )
-            memory.append(output.untyped_storage()._cdata)
+        self._check_result(args, kwargs, result)
         return result
+
+    def _check_result(self, args: tuple, kwargs: dict, result: Any) -> None:
+        """Raises if an operation of `custom_op` returned what its schema and its tags do not say."""
+        if self.tagged(Tag.inplace):
+            if result is not args[0]:
+                self._refuse_result(
+                    "An operator tagged with torch.Tag.inplace must return its first argument."
+                )
+        elif self.tagged(Tag.out):
+            outs = [kwargs[a.name] for a in self.schema.arguments if a.is_out]
+            several = result if isinstance(result, tuple) and len(outs) > 1 else (result,)
+            if len(several) != len(outs) or any(r is not out for r, out in zip(several, outs, strict=True)):
+                self._refuse_result(
+                    "An operator tagged with torch.Tag.out must return its mutable keyword-only arguments."
+                )
+        elif not any(each.alias_info is not None for each in self.schema.returns):
+            inputs = _tensors([list(args), list(kwargs.values())])
+            memory = [t.untyped_storage()._cdata for t in inputs if t.device.type != "meta"]
+            for output in _tensors([result]):
+                if output.device.type == "meta":
+                    continue
+                if output.untyped_storage()._cdata in memory and output.numel():
+                    self._refuse_result(
+                        "The output of this custom operator (1) must not also be an input to this custom "
+                        "operator and (2) may not alias any inputs to this custom operator or other returns. "
+                        "The most common way to trigger this error is if we have y = custom_op(x) and y and "
+                        "x are the same Tensor. Please instead return a clone of the offending output "
+                        "tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return y."
+                    )
+                memory.append(output.untyped_storage()._cdata)
+
+    def _refuse_result(self, what: str) -> NoReturn:
+        module = inspect.getmodule(self.owner._init_fn)
+        raise RuntimeError(f"{self.owner._name} (with implementation in {module}): {what}")
 
     def _kernel(self, inputs: list[Tensor]) -> Callable:
         if "backendselect" in self.kernels:  # which in torch decides itself what is to run
@@ -151,7 +185,7 @@ class Operator:
             if tensor.device.type not in ("cpu", "meta"):
                 device = tensor.device.type
         if device == "meta":
-            found = self.kernels.get("meta") or self.fake
+            found = self.kernels.get("meta") or self.fake or self._trivial_fake()
             if found is None and self.owner is not None:
                 raise RuntimeError(
                     f"There was no fake impl registered for {self.owner!r}. This is necessary for "
@@ -159,7 +193,7 @@ class Operator:
                     f"`{self.owner._init_name}.register_fake` to add an fake impl."
                 )
         else:
-            found = None if device in self.disabled else self.kernels.get(device)
+            found = self.owner._init_fn if device in self.disabled else self.kernels.get(device)
         found = found or self.kernels.get(None)
         if found is None and device == "meta":
             raise NotImplementedError(
@@ -179,6 +213,20 @@ class Operator:
             )
         return found
 
+    def _trivial_fake(self) -> Callable | None:
+        """What runs on the meta device if the schema says it all: that arguments, or nothing, are "
+        "returned."""
+        if self.owner is None:
+            return None
+        if self.tagged(Tag.out):
+            names = [a.name for a in self.schema.arguments if a.is_out]
+            return lambda *args, **kwargs: (
+                kwargs[names[0]] if len(names) == 1 else tuple(kwargs[name] for name in names)
+            )
+        if self.tagged(Tag.inplace):
+            return lambda *args, **kwargs: args[0]
+        return (lambda *args, **kwargs: None) if self.schema.is_mutable and not self.schema.returns else None
+
     def _checked(self, result: Any) -> Any:
         declared = self.schema.returns
         one = declared[0] if len(declared) == 1 else None
@@ -188,56 +236,76 @@ class Operator:
         return result
 
 
+class _Call:
+    """One call that autograd sees: its arguments, and how lists of tensors lie in them and in the result."""
+
+    def __init__(self, op: Operator, args: list, kwargs: dict) -> None:
+        self.op, self.args, self.kwargs = op, args, kwargs
+        self.given: Any = None
+        self.returned: Any = None
+        self.single = False
+
+
+def _is_no_list(value: Any) -> bool:
+    """Whether it is one value to autograd: all but tuples and lists of nothing but tensors."""
+    return not isinstance(value, (tuple, list)) or (
+        isinstance(value, list) and not all(isinstance(each, Tensor) for each in value)
+    )
+
+
+def _is_no_list_of_gradients(value: Any) -> bool:
+    return not isinstance(value, (tuple, list)) or (
+        isinstance(value, list) and not all(each is None or isinstance(each, Tensor) for each in value)
+    )
+
+
 class _Recorded(Function):
-    """A call that autograd sees: its lists are given flat, before the arguments as they are."""
+    """A call that autograd sees: its arguments with lists of tensors flat, and the call itself."""
 
     operator: Operator
 
     @staticmethod
     def forward(ctx: Any, *leaves: Any) -> Any:
-        op = type(ctx)._forward_cls.operator
-        args, kwargs, results = leaves[-1]
-        result = op.run(*args, **kwargs)
-        ctx.sizes = _sizes(args)
-        ctx.named, ctx.operator = len(kwargs), op
-        ctx.outputs_list = isinstance(result, list)
-        nested = isinstance(result, tuple) and any(isinstance(each, list) for each in result)
-        ctx.outputs_sizes = _sizes(result) if nested else None
-        results.append(ctx.outputs_sizes)
+        call = leaves[-1]
+        op = call.op
+        result = op.run(*call.args, **call.kwargs)
         if op.setup_context is not None:
-            if any(a.kwarg_only for a in op.schema.arguments):
-                op.setup_context(ctx, tuple(args), kwargs, result)
-            else:
-                op.setup_context(ctx, tuple(args), result)
-        return tuple(_flat(result)) if isinstance(result, (list, tuple)) else result
+            args, kwargs = op.schema.bind(tuple(call.args), call.kwargs, fill=True)
+            named = {"keyword_only_inputs": kwargs} if any(a.kwarg_only for a in op.schema.arguments) else {}
+            op.setup_context(ctx=ctx, inputs=tuple(args), **named, output=result)
+        if not op._has_lists():
+            return result
+        call.single = not isinstance(result, tuple)
+        flat, call.returned = pytree.tree_flatten((result,) if call.single else result, _is_no_list)
+        ctx.call_given, ctx.call_returned = call.given, call.returned
+        return tuple(flat)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        op = ctx.operator
+        op = type(ctx)._forward_cls.operator
         if op.backward is None:
             raise RuntimeError(
                 f"Trying to backward through {op.handle} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        if ctx.outputs_sizes is not None:
-            grads = _grouped(grads, ctx.outputs_sizes)
-        result = op.backward(ctx, list(grads)) if ctx.outputs_list else op.backward(ctx, *grads)
-        result = result if isinstance(result, tuple) else (result,)
-        flat: list = []
-        for position, gradient in enumerate(result):
-            size = ctx.sizes[position] if position < len(ctx.sizes) else None
-            if size is None:
-                flat.append(gradient)
-            elif gradient is None:
-                flat += [None] * size
-            elif len(gradient) != size:
-                raise RuntimeError(
-                    "Expected the return from backward to be of the same structure as the inputs. Got: "
-                    f"{size} tensors for input {position}, {len(gradient)} gradients"
-                )
-            else:
-                flat += gradient
-        return (*flat, *[None] * (ctx.named + 1))
+        lists, needs = op._has_lists(), ctx.needs_input_grad
+        if lists:
+            grads = pytree.tree_unflatten(list(grads), ctx.call_returned)
+        ctx.needs_input_grad = (pytree.tree_unflatten(list(needs), ctx.call_given) if lists else needs)[:-1]
+        try:
+            result = op.backward(ctx, *grads)
+        finally:
+            ctx.needs_input_grad = needs
+        result = (*result, None) if isinstance(result, tuple) else (result, None)
+        if not lists:
+            return result
+        flat, found = pytree.tree_flatten(result, _is_no_list_of_gradients)
+        if found != ctx.call_given:
+            raise RuntimeError(
+                "Expected the return from backward to be of the same structure as the inputs. Got: "
+                f"{found} (return from backward), {ctx.call_given} (inputs)"
+            )
+        return tuple(flat)
 
 
 class _Overload(OpOverload):
@@ -297,21 +365,6 @@ def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, (list, tuple)):
         return [tensor for each in value for tensor in _tensors(each)]
     return []
-
-
-def _sizes(values: Any) -> list:
-    """The lengths of the lists among values; None of what is no list."""
-    return [len(value) if isinstance(value, list) else None for value in values]
-
-
-def _grouped(leaves: tuple, sizes: list) -> tuple:
-    """Back from ``_flat``: a list where there was one."""
-    rest = iter(leaves)
-    return tuple(next(rest) if size is None else [next(rest) for _ in range(size)] for size in sizes)
-
-
-def _flat(values: Any) -> list:
-    return [leaf for value in values for leaf in (value if isinstance(value, list) else (value,))]
 
 
 def _cast(value: Any, dtype: Any) -> Any:

@@ -111,11 +111,18 @@ class Argument:
         self.declared, self.kwarg_only = declared.strip(), kwarg_only
         self.is_out = bool(kwarg_only and self.alias_info and self.alias_info.is_write)
         self._has_default, self.default_text = bool(has_default), default.strip()
-        self.default_value = _read_default(default.strip()) if has_default else None
-        if self.N and isinstance(self.default_value, int):
-            self.default_value = [self.default_value] * self.N
+        self.default = _read_default(default.strip()) if has_default else None
+        if self.N and isinstance(self.default, int):
+            self.default = [self.default] * self.N
         if self.is_list and self.alias_info:  # it is the elements that are shared
             self.alias_info.before_set = self.alias_info.after_set = set()
+
+    @property
+    def default_value(self) -> Any:
+        """What is meant where it is left out; of a dtype its number."""
+        if not isinstance(self.default, _C.dtype):
+            return self.default
+        return _DTYPES.index(str(self.default).partition(".")[2])
 
     @property
     def type(self) -> Type:
@@ -143,6 +150,11 @@ class Argument:
         return self.declared + (f"={text}" if self._has_default else "")
 
 
+# As torch numbers them.
+_DTYPES = (
+    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
+    "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16",
+)  # fmt: skip
 _INTEGERS = ("ScalarType", "Layout", "MemoryFormat")
 
 
@@ -385,9 +397,9 @@ class FunctionSchema:
                 value = kwargs[argument.name]
             else:
                 if not argument.kwarg_only:
-                    skipped.append(argument.default_value)
+                    skipped.append(argument.default)
                 elif fill:
-                    named[argument.name] = argument.default_value
+                    named[argument.name] = argument.default
                 continue
             value = _converted(argument, value)
             if argument.kwarg_only:
@@ -569,7 +581,12 @@ def tuple_to_list(tuple_type: Any) -> Any:
 
 
 def infer_schema(
-    prototype_function: Callable, /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+    prototype_function: Callable,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    op_name: str | None = None,
+    tags: Any = None,
 ) -> str:
     """The schema that a function's annotations say, with what it writes to marked.
 
@@ -587,12 +604,22 @@ def infer_schema(
     def resolved(annotation: Any) -> Any:
         if not isinstance(annotation, str):
             return annotation
+        start = f"Unsupported type annotation {annotation}. It is not a type. "
         try:
             return eval(annotation, scope)
-        except Exception:
-            return refuse(f"Unsupported type annotation {annotation}. It is not a type.")
+        except NameError as error:
+            return refuse(
+                f"{start}({error}). If you are using 'from __future__ import annotations', note that "
+                "annotations are evaluated lazily as strings; make sure all types referenced in annotations "
+                "are importable at module scope, not only inside a local function."
+            )
+        except Exception as error:
+            return refuse(f"{start}({type(error).__name__}: {error})")
 
     words, keyword, written = [], False, set()
+    tags = tags if isinstance(tags, (tuple, list)) else (tags,)
+    if Tag.inplace in tags and Tag.out in tags:
+        raise AssertionError("torch.Tag.inplace and torch.Tag.out are mutually exclusive")
     unknown = mutates_args == "unknown"
     wanted = set() if unknown else set(mutates_args)
     for number, (name, param) in enumerate(signature.parameters.items()):
@@ -607,6 +634,11 @@ def infer_schema(
         word = _word(annotation)
         if word is None:
             refuse(_unsupported(name, annotation))
+        if isinstance(mutates_args, str) and not unknown:
+            raise ValueError(
+                "mutates_args must either be a sequence of the names of the arguments that are mutated or "
+                "the string 'unknown'. "
+            )
         if name in wanted or (unknown and word.startswith("Tensor")):
             if not word.startswith("Tensor"):
                 refuse(
@@ -632,15 +664,63 @@ def infer_schema(
         )
     if signature.return_annotation is signature.empty:
         refuse("No return type annotation was provided. Please add one.")
-    returned = _return_word(resolved(signature.return_annotation), refuse)
+    annotation = resolved(signature.return_annotation)
+    returned = _return_word(annotation, refuse)
+    if Tag.inplace in tags:
+        returned = _of_inplace(signature, words, mutates_args, returned, refuse)
+    if Tag.out in tags:
+        returned = _of_out(signature, words, written, annotation, refuse)
     return f"{op_name or ''}({', '.join(words)}) -> {returned}"
+
+
+def _of_inplace(
+    signature: inspect.Signature, words: list[str], mutates_args: Any, returned: str, refuse: Callable
+) -> str:
+    """What an operation tagged with `inplace` returns: its first argument."""
+    first = next((p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD), None)
+    start = "torch.Tag.inplace requires"
+    if first is None:
+        return refuse(f"{start} a positional Tensor argument.")
+    if words[0].partition(" ")[0] not in ("Tensor", "Tensor(a0!)"):
+        refuse(f"{start} the first positional argument to be a Tensor.")
+    if isinstance(mutates_args, str) or set(mutates_args) != {first.name}:
+        given = mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)
+        refuse(f"{start} mutates_args to contain exactly the first positional argument, got {given}.")
+    if returned != "Tensor":
+        refuse(f"{start} the return annotation to be torch.Tensor.")
+    return "Tensor(a0!)"
+
+
+def _of_out(
+    signature: inspect.Signature, words: list[str], written: set, annotation: Any, refuse: Callable
+) -> str:
+    """What an operation tagged with `out` returns: the tensors by keyword that it writes."""
+    params = signature.parameters.values()
+    if any(p.kind is not p.KEYWORD_ONLY for p in params if p.name in written):
+        refuse("torch.Tag.out requires mutable arguments to be keyword-only.")
+    places = [place for place, p in enumerate(params) if p.name in written]
+    outs = [word for word in words if "!)" in word]
+    if any("!) " not in word for word in outs):
+        refuse("torch.Tag.out only supports mutable keyword-only Tensor arguments.")
+    if not outs:
+        refuse("torch.Tag.out requires at least one mutable keyword-only Tensor argument.")
+    several = typing.get_origin(annotation) is tuple and typing.get_args(annotation) == (Tensor,) * len(outs)
+    if not (several if len(outs) > 1 else annotation is Tensor):
+        names = tuple(p.name for p in params if p.name in written)
+        refuse(
+            "torch.Tag.out requires the return annotation to match the mutable keyword-only Tensor arguments "
+            f"{names}."
+        )
+    aliased = [f"Tensor(a{place}!)" for place in places]
+    return aliased[0] if len(aliased) == 1 else f"({', '.join(aliased)})"
 
 
 def _return_word(annotation: Any, refuse: Callable[[str], typing.NoReturn]) -> str:
     if annotation in (None, type(None)):
         return "()"
     if typing.get_origin(annotation) is tuple:
-        return f"({', '.join(_return_word(each, refuse) for each in typing.get_args(annotation))})"
+        inner = ", ".join(_return_word(each, refuse) for each in typing.get_args(annotation))
+        return f"(({inner}))" if len(typing.get_args(annotation)) == 1 else f"({inner})"
     word = _word(annotation)
     if word is None or word not in ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar"):
         refuse(

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import re
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import rushlight
 from rushlight._dispatching import REPLACED, replace_kernel, restore_kernel, run_kernel
-from rushlight._operators import OPERATORS, Operator, _tensors
-from rushlight._ops import OpOverload, OpOverloadPacket
+from rushlight._opcheck import OpCheckError, opcheck  # noqa: F401
+from rushlight._operators import OPERATORS, Operator
+from rushlight._ops import OpOverload
 from rushlight._schema import FunctionSchema, Tag, infer_schema
-from rushlight._warn import warn, warn_once
+from rushlight._warn import warn_once
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_kernel", "impl",
@@ -26,6 +28,7 @@ __all__ = [
     "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
+_log = logging.getLogger("torch._library.custom_ops")
 _KEYS = re.compile(
     r"(Autograd|Sparse|Quantized|Nested|Autocast)?"
     r"(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|MTIA|MAIA|PrivateUse[123]|Meta|Functionality|Other|NestedTensor|Csr\w+)?"
@@ -63,8 +66,14 @@ class CustomOpDef:
         self._module = getattr(fn, "__module__", "")
         tags = () if tags is None else tags if isinstance(tags, (tuple, list)) else (tags,)
         tags = (Tag.pt2_compliant_tag, *tags)
+        parsed = FunctionSchema(self._qualname + schema)
+        if _keyword_tensors(parsed) and Tag.out not in tags:
+            raise NotImplementedError(
+                "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: "
+                f"{name}{schema}"
+            )
         self._lib = Library(namespace, "FRAGMENT")
-        self._operator = Operator(FunctionSchema(self._qualname + schema), self, tuple(tags))
+        self._operator = Operator(parsed, self, tuple(tags))
 
     @property
     def _opoverload(self) -> OpOverload:
@@ -78,6 +87,14 @@ class CustomOpDef:
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Callable:
         """Sets what runs on these types of devices (None: on any)."""
+        arguments = self._operator.schema.arguments
+        if device_types is not None and not any(a.word == "Tensor" for a in arguments):
+            places = [place for place, a in enumerate(arguments) if a.word == "Device"]
+            if not places:
+                raise ValueError(
+                    "Functions without tensor inputs are required to have a `device: torch.device` argument"
+                )
+            self._operator.kernels["backendselect"] = functools.partial(self._run_on, places[0])
 
         def register(fn: Callable) -> Callable:
             kinds = (device_types,) if device_types is None or isinstance(device_types, str) else device_types
@@ -88,24 +105,35 @@ class CustomOpDef:
 
         return register if fn is None else register(fn)
 
+    def _run_on(self, place: int, *args: Any, **kwargs: Any) -> Any:
+        """What makes tensors runs on the device that it is given."""
+        kind = rushlight.device(args[place]).type
+        if kind not in self._operator.kernels:
+            raise RuntimeError(
+                f"{self._name} does not have a kernel registered for {kind}. Please use register_kernel to "
+                "do so."
+            )
+        return self._operator.kernels[kind](*args, **kwargs)
+
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
         """In the block the kernel of a type of device is (not) used; without one, that of any device is."""
-        disabled = self._operator.disabled
-        before = set(disabled)
-        if device_type not in self._operator.kernels:
-            warn(f"Attempted to disable kernel for {device_type}: no kernel was registered for this device.")
+        disabled, kernels = self._operator.disabled, self._operator.kernels
+        before = device_type in disabled
+        if device_type not in kernels:
+            _log.warning(
+                "Attempted to %s kernel for %s but no kernel was registered for this device type.",
+                "enable" if enabled else "disable", device_type,
+            )  # fmt: skip
+        if enabled and not before:
+            _log.warning("Attempted to enable kernel for  %s but it was already enabled.", device_type)
+        elif before and not enabled:
+            _log.warning("Attempted to disable kernel for %s but it was already disabled.", device_type)
         (disabled.discard if enabled else disabled.add)(device_type)
-        had = self._operator.kernels.get(None)
-        if not enabled:
-            self._operator.kernels.setdefault(None, self._init_fn)
         try:
             yield
         finally:
-            disabled.clear()
-            disabled.update(before)
-            if had is None:
-                self._operator.kernels.pop(None, None)
+            (disabled.add if before else disabled.discard)(device_type)
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """Sets the gradient: `backward(ctx, *grads)`, after `setup_context(ctx, inputs, output)`."""
@@ -122,9 +150,7 @@ class CustomOpDef:
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """Under autocast for this type of device floating point arguments come in this dtype."""
-        if not (isinstance(device_type, str) and device_type in ("cpu", "cuda")):
-            raise ValueError(f"Unknown device type: {device_type}")
-        self._operator.casts[device_type] = cast_inputs
+        _set_autocast(self._operator, device_type, cast_inputs)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable | None = None, /) -> Callable:
         """Sets what runs instead of `torch_dispatch_class.__torch_dispatch__`."""
@@ -136,11 +162,34 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
 
+def _keyword_tensors(schema: FunctionSchema) -> bool:
+    return any(argument.kwarg_only and argument.word == "Tensor" for argument in schema.arguments)
+
+
+def _set_autocast(op: Operator, device_type: Any, dtype: Any) -> None:
+    if not rushlight.amp.is_autocast_available(device_type):
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
+    op.casts[device_type] = dtype
+
+
 def _set_autograd(op: Operator, backward: Callable, setup_context: Callable | None, shown: Any) -> None:
-    if op.schema.is_mutable or any(r.alias_info is not None for r in op.schema.returns):
+    if Tag.out in op.tags:
+        raise RuntimeError(
+            f"Cannot register autograd formula for operator tagged with torch.Tag.out: {shown}. Out variants "
+            "do not support autograd."
+        )
+    views = any(r.alias_info is not None for r in op.schema.returns)
+    tensors = [sum(a.word == "Tensor" for a in each) for each in (op.schema.arguments, op.schema.returns)]
+    one_view = op.owner is not None and tensors == [1, 1]
+    if op.schema.is_mutable or not op.schema.returns or (views and not one_view):
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {shown} with schema {op.schema}. "
             "Please create a functional operator and register an autograd formula for that."
+        )
+    if op.owner is None and _keyword_tensors(op.schema):
+        raise NotImplementedError(
+            "register_autograd with kwarg-only Tensor args. In the original definition of the op, please "
+            f"make your tensors not kwarg-only. Got: {op.schema}"
         )
     op.backward, op.setup_context, op.differentiable = backward, setup_context, True
 
@@ -171,9 +220,17 @@ def custom_op(
     """
 
     def make(fn: Callable) -> CustomOpDef:
-        text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+        text = infer_schema(fn, mutates_args=mutates_args, tags=tags) if schema is None else schema
         space, short = name.split("::")
         op = CustomOpDef(space, short, text, fn, tags)
+        arguments = op._operator.schema.arguments
+        written = {a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write}
+        if schema is not None and written != set(mutates_args):
+            raise ValueError(
+                f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. "
+                f"The schema suggests that the op mutates {written}which is different from what was provided "
+                "to us in `mutates_args`. Please make these consistent."
+            )
         op.register_kernel(device_types, fn)
         return op
 
@@ -201,17 +258,21 @@ def get_ctx() -> None:
     """The tracer at work: none."""
 
 
-def _operator(op: Any) -> Operator:
+def _operator(op: Any, asked_by: str = "") -> Operator:
     if isinstance(op, CustomOpDef):
         return op._operator
     if isinstance(op, OpOverload):
         op = op.name()
     elif not isinstance(op, str):
-        raise ValueError(f"Expected `op` to be a string, an OpOverload or a CustomOpDef, got {type(op)}")
+        raise ValueError(f"{asked_by}({op}): got unexpected type for op: {type(op)}")
     _checked_name(op)
     if op not in OPERATORS:
         if op.startswith("aten::"):
             raise NotImplementedError(f"registering something for torch's own {op} is not implemented")
+        if asked_by in ("register_autograd", "register_autocast"):
+            getattr(
+                getattr(rushlight.ops, op.partition("::")[0]), op.partition("::")[2]
+            )  # says that it is not
         raise RuntimeError(f"operator {op} does not exist")
     return OPERATORS[op]
 
@@ -220,7 +281,7 @@ def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
 ) -> None:
     """Sets the gradient of an operation made by `custom_op` or `define`."""
-    found = _operator(op)
+    found = _operator(op, "register_autograd")
     _set_autograd(found, backward, setup_context, found.handle)
 
 
@@ -262,9 +323,7 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
     """Under autocast for this type of device floating point arguments come in this dtype."""
-    if not (isinstance(device_type, str) and device_type in ("cpu", "cuda")):
-        raise ValueError(f"Unknown device type: {device_type}")
-    _operator(op).casts[device_type] = cast_inputs
+    _set_autocast(_operator(op, "register_autocast"), device_type, cast_inputs)
 
 
 def register_torch_dispatch(
@@ -284,6 +343,8 @@ _defining: set[str] = {
     "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_quantized", "aten", "c10d", "mkl",
     "mkldnn", "mkldnn_prepacked", "onednn", "prims", "profiler", "quantization", "quantized", "sparse",
 }  # fmt: skip
+# What was registered for operations that nobody has defined yet: by whom, and how.
+_waiting: dict[str, list[tuple[Any, tuple]]] = {}
 _kept: list[Library] = []  # those that nobody else holds
 
 
@@ -305,6 +366,15 @@ def _reached(name: str) -> Any:
     return handle
 
 
+def _warn_of_override(schema: Any, key: str) -> None:
+    warn_once(
+        "Warning only once for all operators,  other operators may also be overridden.\n  Overriding a "
+        "previously registered kernel for the same operator and the same dispatch key\n  operator: "
+        f"{schema}\n  dispatch key: {key}",
+        about="an overridden kernel",
+    )
+
+
 def _replace(name: str, fn: Callable, key: str, with_keyset: bool) -> tuple[Any, str, Callable]:
     """Puts a function in the place of a kernel of torch's own."""
     if key != "CPU":
@@ -312,11 +382,7 @@ def _replace(name: str, fn: Callable, key: str, with_keyset: bool) -> tuple[Any,
             f"registering something for torch's own {name} at {key} is not implemented: only at CPU"
         )
     handle = _reached(name)
-    warn_once(
-        "Warning only once for all operators,  other operators may also be overridden.\n  Overriding a "
-        "previously registered kernel for the same operator and the same dispatch key\n  operator: "
-        f"{handle._schema}\n  dispatch key: CPU"
-    )
+    _warn_of_override(handle._schema, "CPU")
     run = (
         functools.partial(fn, rushlight._C.DispatchKeySet(rushlight._C.DispatchKey.CPU))
         if with_keyset
@@ -416,6 +482,8 @@ class _DispatchModule:
             )
         op = Operator(FunctionSchema(f"{self._ns}::{schema.strip()}"), tags=tuple(tags))
         self._defined.append(op)
+        for module, given in _waiting.pop(op.key, ()):
+            module.impl(*given)
         return op.key.partition("::")[2].partition(".")[0]
 
     def impl(self, name: str, dispatch: Any, func: Callable, with_keyset: bool = False) -> None:
@@ -429,6 +497,9 @@ class _DispatchModule:
             return
         if with_keyset:
             raise NotImplementedError("Library.impl(with_keyset=True) is not implemented")
+        if name not in OPERATORS:
+            _waiting.setdefault(name, []).append((self, (name, key, func)))
+            return
         op = _operator(name)
         if key.startswith("Autograd"):
             # A level that is passed over records nothing, and nobody misses a gradient.
@@ -443,6 +514,8 @@ class _DispatchModule:
             self._registered.append((op, None, func))
         elif key not in _OTHER_KEYS or key == "BackendSelect":
             device = {"PrivateUse1": "privateuseone"}.get(key, key.lower())
+            if device in op.kernels:
+                _warn_of_override(op.schema, key)
             op.kernels[device] = func
             self._registered.append((op, device, func))
 
@@ -544,6 +617,10 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
     >>> rushlight.ops.docs_lib.thrice(rushlight.ones(2))
     tensor([3., 3.])
     """
+    if not isinstance(qualname, str):
+        raise ValueError(
+            f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}"
+        )
     space, name = _checked_name(qualname)
     if not re.fullmatch(r"\(.*\) -> .*", schema, re.DOTALL):
         raise ValueError(
@@ -569,8 +646,15 @@ def impl(qualname: Any, types: Any, func: Callable | None = None, *, lib: Any = 
     """Sets what an operation runs on the named types of devices."""
 
     def register(fn: Callable) -> Callable:
+        kinds = (types,) if isinstance(types, str) else types
+        if isinstance(qualname, str) and qualname not in OPERATORS and not qualname.startswith("aten::"):
+            _kept.append(waiting := Library(_checked_name(qualname)[0], "FRAGMENT"))
+            for kind in kinds:
+                key = {"default": "CompositeExplicitAutograd"}.get(kind, kind)
+                (lib or waiting).impl(qualname, fn, key if key[:1].isupper() else key.upper())
+            return fn
         op = _operator(qualname)
-        for kind in (types,) if isinstance(types, str) else types:
+        for kind in kinds:
             if kind == "default":
                 op.kernels[None] = fn
             elif kind in _COMPOSITE or (kind[:1].isupper() and _KEYS.fullmatch(kind)):
@@ -581,136 +665,7 @@ def impl(qualname: Any, types: Any, func: Callable | None = None, *, lib: Any = 
                 op.kernels[rushlight.device(kind).type] = fn
         return fn
 
-    return register if func is None else register(func)
-
-
-# ---- opcheck
-
-_CHECKS = (
-    "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_static",
-    "test_aot_dispatch_dynamic",
-)  # fmt: skip
-
-
-class OpCheckError(Exception):
-    """An operation does not do what it says."""
-
-
-def opcheck(
-    op: Any,
-    args: tuple,
-    kwargs: dict | None = None,
-    *,
-    test_utils: str | Sequence[str] = (
-        "test_schema",
-        "test_autograd_registration",
-        "test_faketensor",
-        "test_aot_dispatch_dynamic",
-    ),
-    raise_exception: bool = True,
-    atol: float | None = None,
-    rtol: float | None = None,
-) -> dict:
-    """Checks that an operation writes and returns what its schema says, that its gradient is registered,
-    that it is the same on the meta device, and that it runs twice alike forward and backward (torch compiles
-    it for the last; nothing is compiled here).
-
-    >>> @rushlight.library.custom_op("docs::double", mutates_args=())
-    ... def double(x: rushlight.Tensor) -> rushlight.Tensor:
-    ...     return x * 2
-    >>> rushlight.library.opcheck(double, (rushlight.ones(2),), test_utils="test_schema")
-    {'test_schema': 'SUCCESS'}
-    """
-    chosen = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
-    if not set(chosen) <= set(_CHECKS):
-        raise ValueError(
-            f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset of {_CHECKS} but it "
-            "was not"
-        )
-    if isinstance(op, OpOverloadPacket):
-        op = op.default
-    found = _operator(op)
-    results: dict[str, Any] = {}
-    for name in chosen:
-        checks: dict[str, Callable] = {
-            "test_schema": _check_schema,
-            "test_autograd_registration": _check_autograd_registration,
-            "test_faketensor": _check_fake,
-        }
-        check = checks.get(name, functools.partial(_check_twice, atol=atol, rtol=rtol))
-        try:
-            check(found, args, kwargs or {})
-        except Exception as error:
-            if raise_exception:
-                raise OpCheckError(
-                    f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)"
-                ) from error
-            results[name] = error
-        else:
-            results[name] = "SUCCESS"
-    return results
-
-
-def _copied(value: Any, records: bool = True) -> Any:
-    if isinstance(value, rushlight.Tensor):
-        return value.detach().clone().requires_grad_(records and value.requires_grad)
-    if isinstance(value, dict):
-        return {key: _copied(each, records) for key, each in value.items()}
-    return type(value)(_copied(v, records) for v in value) if isinstance(value, (list, tuple)) else value
-
-
-def _check_schema(op: Operator, args: tuple, kwargs: dict) -> None:
-    placed, named = op.schema.bind(_copied(args, False), _copied(kwargs, False))
-    names = [a.name for a in op.schema.arguments]
-    given = dict(zip(names, placed, strict=False)) | named
-    before = {name: [t.clone() for t in _tensors(value)] for name, value in given.items()}
-    op(*placed, **named)
-    allowed = {id(t) for t in op.schema.written(placed, named)}
-    for name, value in given.items():
-        for tensor, old in zip(_tensors(value), before[name], strict=True):
-            if id(tensor) not in allowed and not rushlight.equal(tensor, old):
-                raise RuntimeError(f"Argument {name} is not defined as mutable but was mutated")
-
-
-def _check_autograd_registration(op: Operator, args: tuple, kwargs: dict) -> None:
-    records = any(t.requires_grad for t in _tensors([list(args), list(kwargs.values())]))
-    if records and op.owner is None and not op.differentiable and op.autograd_kernel is None:
-        raise OpCheckError(
-            f"Operator {op.key} does not have an autograd kernel registered: use "
-            "torch.library.register_autograd."
-        )
-
-
-def _on_meta(value: Any) -> Any:
-    if isinstance(value, rushlight.Tensor):
-        return value.detach().to("meta")
-    if isinstance(value, dict):
-        return {key: _on_meta(each) for key, each in value.items()}
-    return type(value)(_on_meta(v) for v in value) if isinstance(value, (list, tuple)) else value
-
-
-def _check_fake(op: Operator, args: tuple, kwargs: dict) -> None:
-    with rushlight.no_grad():
-        real = _tensors([op(*_copied(args), **_copied(kwargs))])
-        fake = _tensors([op(*_on_meta(args), **_on_meta(kwargs))])
-    for a, b in zip(real, fake, strict=True):
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            raise AssertionError(
-                f"Real and fake outputs differ: {tuple(a.shape)}, {a.dtype} and {tuple(b.shape)}, {b.dtype}"
-            )
-
-
-def _check_twice(op: Operator, args: tuple, kwargs: dict, atol: float | None, rtol: float | None) -> None:
-    runs = []
-    for _ in range(2):
-        given = _copied(args), _copied(kwargs)
-        outputs = _tensors([op(*given[0], **given[1])])
-        leaves = [t for t in _tensors([list(given[0]), list(given[1].values())]) if t.requires_grad]
-        recorded = [o for o in outputs if o.requires_grad]
-        grads: Any = ()
-        if recorded and leaves:
-            weights = [rushlight.ones_like(o) for o in recorded]
-            grads = rushlight.autograd.grad(recorded, leaves, weights, allow_unused=True)
-        runs.append([*outputs, *(g for g in grads if g is not None)])
-    for a, b in zip(*runs, strict=True):
-        rushlight.testing.assert_close(a, b, atol=atol, rtol=rtol)
+    if func is None:
+        return register
+    register(func)
+    return None

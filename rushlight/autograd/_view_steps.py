@@ -88,7 +88,7 @@ def repeated(
         given = dict(zip((parameter.name for parameter in parameters), args), **kwargs)
         values = {
             parameter.name: _visited(
-                parameter, given.get(parameter.name, parameter.default_value), visit_number, visit_tensor
+                parameter, given.get(parameter.name, parameter.default), visit_number, visit_tensor
             )
             for parameter in parameters
         }

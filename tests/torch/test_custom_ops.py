@@ -1,0 +1,290 @@
+"""torch.library.custom_op: what of a call autograd sees, what writing operations record, tags, refusals: as "
+"in torch."""
+
+import itertools
+import logging
+import re
+import typing
+
+import pytest
+import torch
+from outcomes import collector, err, outcome
+
+import rushlight
+
+pytestmark = pytest.mark.torch
+
+CASES, case = collector()
+NUMBERS = itertools.count()
+
+
+class Maker:
+    """Makes operations in a namespace of its own, of functions with `Tensor` of one library."""
+
+    def __init__(self, torch):
+        self.torch, self.space = torch, f"made_{next(NUMBERS)}"
+        self.library = torch.library.Library(self.space, "FRAGMENT")
+
+    def __call__(self, name="f", mutates=(), **options):
+        return self.torch.library.custom_op(f"{self.space}::{name}", mutates_args=mutates, **options)
+
+    def said(self, function, *args, **kwargs):
+        text = str(err(function, *args, **kwargs)).replace(self.space, "made")
+        return re.sub(r"<module '[^>]*>", "MODULE", text).partition(" Duplicate registration")[0]
+
+    def named(self, tensor):
+        return tensor.grad_fn and tensor.grad_fn.name().replace(self.space, "made")
+
+
+@case("gradients lie as the arguments that were given")
+def _(torch):
+    make, seen = Maker(torch), []
+    Tensor = torch.Tensor
+
+    @make()
+    def f(xs: list[Tensor], y: Tensor | None, n: int, k: int = 2) -> Tensor:
+        return sum(x * k for x in xs)
+
+    def setup(ctx, inputs, output):
+        ctx.k = inputs[-1]
+        seen.append(inputs)
+
+    def back(ctx, grad):
+        seen.append((ctx.needs_input_grad, grad))
+        return ([grad * ctx.k, None, grad], None, None, *ctx.more)
+
+    f.register_autograd(back, setup_context=setup)
+    told = []
+    for more in ((), (None,)):
+        xs = [torch.ones(2, requires_grad=True), torch.ones(2), torch.ones(2, requires_grad=True)]
+        f.register_autograd(
+            lambda ctx, g, more=more: (setattr(ctx, "more", more), back(ctx, g))[1], setup_context=setup
+        )
+        told.append(re.sub(r"\s+", "", make.said(f(xs, None, 3).sum().backward)))
+        told += [[x.grad for x in xs], make.said(f(tuple(xs), torch.ones(1), 3, k=5).sum().backward)[:20]]
+    return seen, told
+
+
+@case("gradients of a list that is no list of gradients")
+def _(torch):
+    make = Maker(torch)
+
+    @make()
+    def f(xs: list[torch.Tensor]) -> torch.Tensor:
+        return xs[0].clone()
+
+    told = []
+    for made in (lambda g: g, lambda g: [g], lambda g: [g, g], lambda g: ([g, g], None), lambda g: None,
+                 lambda g: ([g, 3],), lambda g: [[g, None]]):  # fmt: skip
+        f.register_autograd(lambda ctx, g, made=made: made(g))
+        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        told.append((re.sub(r"\s+", "", make.said(f([a, b]).sum().backward)), a.grad, b.grad))
+    return told
+
+
+@case("lists that are returned")
+def _(torch):
+    make, seen = Maker(torch), []
+
+    @make("one")
+    def one(x: torch.Tensor) -> list[torch.Tensor]:
+        return [x * 2, x * 3]
+
+    @make("several")
+    def several(x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor], int]:
+        return x * 1, [x * 2, x * 3], 4
+
+    one.register_autograd(lambda ctx, grads: (seen.append(grads), grads[0] * 2)[1])
+    several.register_autograd(lambda ctx, a, grads, n: (seen.append((a, grads, n)), a)[1])
+    x = torch.ones(2, requires_grad=True)
+    results = one(x), several(x)
+    (results[0][0].sum() + results[1][0].sum()).backward()
+    return results, make.named(results[0][0]), seen, x.grad
+
+
+@case("operations that write are recorded too")
+def _(torch):
+    make = Maker(torch)
+
+    @make("other", {"y"})
+    def other(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        y.add_(1)
+        return x * 2
+
+    @make("same", {"x"}, tags=torch.Tag.inplace)
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1)
+
+    x, y = torch.ones(2, requires_grad=True), torch.zeros(2)
+    made = other(x, y)
+    told = [made, y, y._version, make.named(made), make.said(made.sum().backward), make.said(other, y, x)]
+    z = x * 1
+    result = same(z)
+    told += [result is z, make.named(result), z._version, make.said(result.sum().backward)]
+    e = z.exp()
+    other(y, z)
+    return told, make.said(e.sum().backward)
+
+
+@case("operations tagged as writing in place, or into out")
+def _(torch):
+    make = Maker(torch)
+
+    @make("kept", {"x"}, tags=torch.Tag.inplace)
+    def kept(x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1)
+
+    @make("copied", {"x"}, tags=torch.Tag.inplace)
+    def copied(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @make("filled", {"out"}, tags=torch.Tag.out)
+    def filled(x: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+        return out.copy_(x)
+
+    @make("none", {"x"})
+    def none(x: torch.Tensor) -> None: ...
+
+    x, out, meta = torch.zeros(2), torch.zeros(2), torch.ones(3, device="meta")
+    return (
+        [str(f._opoverload._schema).partition("::")[2] for f in (kept, filled, none)],
+        (kept(x) is x, x._version, list(map(str, kept._opoverload.tags)), make.said(copied, x)),
+        (filled(x, out=out) is out, out, out._version),
+        (kept(meta) is meta, filled(torch.ones(1, device="meta"), out=meta) is meta, none(meta)),
+        [make.said(f.register_autograd, len) for f in (kept, filled, none)],
+        make.said(filled, torch.ones(2, requires_grad=True), out=out),
+        make.said(filled, x, out=torch.ones(2, requires_grad=True)),
+    )
+
+
+@case("schemas of tagged functions")
+def _(torch):
+    Tensor, Tag = torch.Tensor, torch.Tag
+
+    def a(x: Tensor) -> Tensor: ...
+    def b(x: Tensor, *, out: Tensor) -> Tensor: ...
+    def c(x: Tensor, *, out: Tensor, more: Tensor) -> tuple[Tensor, Tensor]: ...
+    def d(*, x: Tensor) -> Tensor: ...
+    def e(x: int, y: Tensor) -> Tensor: ...
+    def f(x: Tensor) -> None: ...
+    def g(x: Tensor, *, out: typing.List[Tensor]) -> Tensor: ...  # noqa: UP006
+    def h(x: Tensor) -> tuple[Tensor]: ...
+    def i(x: "Tensr") -> Tensor: ...  # noqa: F821
+
+    tags = (None, Tag.inplace, Tag.out, (Tag.out,), (Tag.inplace, Tag.out))
+    written = ((), {"x"}, {"out"}, ("out", "more")[::1], "unknown", {"y"}, "x")
+    infer = torch.library.infer_schema
+    return [
+        re.sub(r"\{[^}]*\}", "NAMES", str(err(infer, each, mutates_args=names, tags=tag)))
+        for each in (a, b, c, d, e, f, h, i)
+        for tag in tags
+        for names in written
+    ] + [err(infer, g, mutates_args={"out"}, tags=Tag.out)]
+
+
+@case("a view, and what is no new tensor")
+def _(torch):
+    make = Maker(torch)
+
+    @make("view", schema="(Tensor(a) x) -> Tensor(a)")
+    def view(x):
+        return x.view(-1)
+
+    @make("same")
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    @make("twice")
+    def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2, x[:1]
+
+    view.register_autograd(lambda ctx, g: g.view(2, 2))
+    x = torch.ones(2, 2, requires_grad=True)
+    view(x).sum().backward()
+    return make.named(view(x)), x.grad, make.said(same, x), make.said(twice, x.detach())
+
+
+@case("definitions that are refused")
+def _(torch):
+    make, library = Maker(torch), torch.library
+
+    def plain(x, y): ...
+    def keyword(x: torch.Tensor, *, y: torch.Tensor) -> torch.Tensor: ...
+    def number(n: int) -> torch.Tensor: ...
+
+    for name, schema in (("k", "(Tensor x, *, Tensor y) -> Tensor"), ("v", "(Tensor(a) x) -> Tensor(a)")):
+        make.library.define(name + schema)
+    return (
+        make.said(make("a", {"x"}, schema="(Tensor x, float y) -> Tensor"), plain),
+        make.said(make("b"), keyword),
+        make.said(make("c", device_types="cpu"), number),
+        [make.said(library.register_autograd, f"{make.space}::{n}", len) for n in ("k", "v", "nothing")],
+        [make.said(library.register_autograd, 3, len), make.said(library.define, 3, "() -> ()")],
+        make.said(library.register_autocast, f"{make.space}::k", "there", torch.half),
+    )
+
+
+@case("kernels that are disabled, of devices, and for operations yet to come")
+def _(torch):
+    make = Maker(torch)
+
+    @make()
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @make("made", device_types="cpu")
+    def made(n: int, device: torch.device) -> torch.Tensor:
+        return torch.ones(n, device=device)
+
+    one, told, lines = torch.ones(1), [], []
+    f.register_kernel("cpu", lambda x: x * 7)
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    log = logging.getLogger("torch._library.custom_ops")
+    log.addHandler(handler)
+    try:
+        for kind, on in (("cpu", False), ("cpu", True), ("meta", False)):
+            with f.set_kernel_enabled(kind, on):
+                told.append(f(one))
+    finally:
+        log.removeHandler(handler)
+    make.library.impl("later", lambda x: x * 3, "CPU")
+    torch.library.impl(f"{make.space}::last", "cpu", lambda x: x * 4)
+    make.library.define("later(Tensor x) -> Tensor")
+    make.library.define("last(Tensor x) -> Tensor")
+    own = getattr(torch.ops, make.space)
+    return told, f(one), lines, made(2, "cpu"), make.said(made, 2, "meta"), own.later(one), own.last(one)
+
+
+@case("what is said by opcheck, and by the defaults of a schema")
+def _(torch):
+    make = Maker(torch)
+    make.library.define("bare(Tensor x) -> Tensor")
+    make.library.impl("bare", lambda x: x.clone(), "CPU")
+    make.library.define("shared(Tensor x) -> Tensor")
+    make.library.impl("shared", lambda x: x.sin_(), "CPU")
+    own = getattr(torch.ops, make.space)
+
+    @make()
+    def f(
+        x: torch.Tensor, d: torch.dtype = torch.float32, e: torch.dtype = torch.bfloat16, n: int = 3
+    ) -> torch.Tensor:
+        return x.to(d)
+
+    x = torch.ones(2, requires_grad=True)
+    check = "test_autograd_registration"
+    return (
+        make.said(torch.library.opcheck, own.bare, (x,), test_utils=check),
+        make.said(torch.library.opcheck, own.bare, (x.detach(),), test_utils=check),
+        make.said(torch.library.opcheck, own.shared, (x.detach(),), test_utils="test_schema"),
+        [argument.default_value for argument in f._opoverload._schema.arguments],
+        f(x.double()).dtype,
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_gives_what_torch_gives(name):
+    ours, theirs = (outcome(lambda library=library: CASES[name](library)) for library in (rushlight, torch))
+    assert [re.sub(r"made_\d+", "made", line) for line in ours] == [
+        re.sub(r"made_\d+", "made", line) for line in theirs
+    ]
