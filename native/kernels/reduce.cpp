@@ -22,6 +22,7 @@ constexpr int64_t GRAIN = 32768;     // elements worth a thread's while
 constexpr int MAX_ACCUMULATOR = 24;  // bytes
 constexpr int64_t BUFFER = 16384;    // bytes of gathered elements
 constexpr int64_t FOLDS = 32;        // see Walk::feed
+constexpr int64_t TURNED = 64;       // rows that are worth to be turned
 
 // Copies n elements, `stride` elements apart, next to each other; may convert them on the way.
 using Gather = void (*)(void* to, const void* from, int64_t n, int64_t stride);
@@ -222,7 +223,9 @@ struct Walk {
     int64_t elements = kept.numel() * params.count;
     const Dim& inner = kept.inner();
     vertical =
-        inner.in != 0 && inner.size > 1 && (params.count == 1 || inner.order() < reduced.inner().order());
+        inner.in != 0 && inner.size > 1 && (params.count == 1 || inner.order() <= reduced.inner().order());
+    // Short rows: turned, so that many are reduced side by side.
+    vertical |= inner.in != 0 && inner.size >= TURNED && params.count <= kernel->short_row;
     if (!gather) {
       int64_t step = vertical ? inner.in : reduced.inner().in;
       if (step != 1 && (vertical || reduced.inner().size > 1)) gather = plain_gather(in_size);

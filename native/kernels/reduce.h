@@ -89,6 +89,7 @@ struct ReduceKernel {
   // Writes n results, `stride` elements apart; `values` only if positional.
   void (*finish)(const void* acc, int64_t n, void* out, DType out_dtype, int64_t stride, void* values,
                  int64_t values_stride, const ReduceParams& params);
+  int short_row = 5;  // the longest row of which many are sooner turned and reduced as columns
 };
 
 // `lines` independent lines of n elements. Element i of line j of operand k is data[k][i * step[k] + j *

@@ -145,7 +145,7 @@ void finish(const void* acc, int64_t n, void* out, DType, int64_t stride, void*,
   for (int64_t i = 0; i < n; i++) ((R*)out)[i * stride] = R(((const A*)acc)[i]);
 }
 
-template <template <class> class Op, class T>
+template <template <class> class Op, class T, int short_row>
 constexpr ReduceKernel kernel_of() {
   using Loops = ReduceLoops<Op<T>, T>;
   using A = typename Op<T>::A;
@@ -155,18 +155,21 @@ constexpr ReduceKernel kernel_of() {
           Loops::rows,
           Loops::columns,
           Loops::combine,
-          finish<A, std::conditional_t<std::is_same_v<A, compute_t<T>>, T, A>>};
+          finish<A, std::conditional_t<std::is_same_v<A, compute_t<T>>, T, A>>,
+          short_row};
 }
-template <template <class> class Op, class T>
-constexpr ReduceKernel kernel = kernel_of<Op, T>();
+template <template <class> class Op, class T, int short_row>
+constexpr ReduceKernel kernel = kernel_of<Op, T, short_row>();
+
+constexpr int USUAL = ReduceKernel{}.short_row, TRUTH = 60;
 
 template <template <class> class Op>
 const ReduceKernel* floating(DType dtype) {
-  return kernel_of_floating(dtype, [](auto tag) { return &kernel<Op, typename decltype(tag)::type>; });
+  return kernel_of_floating(dtype, [](auto tag) { return &kernel<Op, typename decltype(tag)::type, USUAL>; });
 }
-template <template <class> class Op>
+template <template <class> class Op, int short_row = USUAL>
 const ReduceKernel* real(DType dtype) {
-  return kernel_of_real(dtype, [](auto tag) { return &kernel<Op, typename decltype(tag)::type>; });
+  return kernel_of_real(dtype, [](auto tag) { return &kernel<Op, typename decltype(tag)::type, short_row>; });
 }
 
 }  // namespace
@@ -176,8 +179,8 @@ const ReduceKernel* extreme_kernel(ReduceOp op, DType dtype, bool magnitudes) {
   switch (op) {
     case ReduceOp::max: return magnitudes ? floating<MaxMagnitude>(dtype) : real<Max>(dtype);
     case ReduceOp::min: return magnitudes ? floating<MinMagnitude>(dtype) : real<Min>(dtype);
-    case ReduceOp::any: return real<Any>(dtype);
-    case ReduceOp::all: return real<All>(dtype);
+    case ReduceOp::any: return real<Any, TRUTH>(dtype);
+    case ReduceOp::all: return real<All, TRUTH>(dtype);
     default: return nullptr;
   }
 }

@@ -153,7 +153,7 @@ struct IndexLoops {
     }
   }
 
-  static constexpr ReduceKernel kernel = {sizeof(A), true, init, rows, columns, combine, finish};
+  static constexpr ReduceKernel kernel = {sizeof(A), true, init, rows, columns, combine, finish, 32};
 };
 
 template <bool largest>

@@ -195,8 +195,8 @@ void variance_finish(const void* acc, int64_t n, void* out, DType out_dtype, int
 
 template <class T, bool root>
 constexpr ReduceKernel variance_kernel = {
-    sizeof(Moments),      false, variance_init, variance_rows<T>, variance_columns<T>, variance_combine,
-    variance_finish<root>};
+    sizeof(Moments),       false, variance_init, variance_rows<T>, variance_columns<T>, variance_combine,
+    variance_finish<root>, 24};
 
 // sum = the sum of exp(x - max).
 struct LogSum {
@@ -301,8 +301,8 @@ void log_sum_finish(const void* acc, int64_t n, void* out, DType out_dtype, int6
 }
 
 template <class T>
-constexpr ReduceKernel log_sum_kernel = {sizeof(LogSum),     false,           log_sum_init,  log_sum_rows<T>,
-                                         log_sum_columns<T>, log_sum_combine, log_sum_finish};
+constexpr ReduceKernel log_sum_kernel = {sizeof(LogSum),     false,           log_sum_init,   log_sum_rows<T>,
+                                         log_sum_columns<T>, log_sum_combine, log_sum_finish, 12};
 
 }  // namespace
 
