@@ -155,8 +155,16 @@ def handle(primitive: Any, args: tuple, out: Any) -> Any:
         return ask(handle_named("convolution_backward.default"), given, {})[which]
     shown = _aten_calls.shown(primitive, args, out is not None)
     if shown is None:
-        return ask(handle_of(primitive, out is not None), args, {}, (primitive, out, True))
-    return ask(handle_named(shown[0]), shown[1], shown[2], (primitive, out))
+        asked, given, options = handle_of(primitive, out is not None), args, dict[str, Any]()
+        made = ask(asked, given, options, (primitive, out, True))
+    else:
+        asked, (given, options) = handle_named(shown[0]), shown[1:]
+        made = ask(asked, given, options, (primitive, out))
+    if asked.is_view and _C.dispatches(args[0]):
+        from rushlight.autograd._view_steps import write_down
+
+        write_down(asked, given, options, made)
+    return made
 
 
 def detach(tensor: Tensor) -> Tensor:

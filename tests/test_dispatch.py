@@ -419,3 +419,18 @@ def test_functions_keep_their_checks_while_somebody_looks_on():
         torch.nn.functional.hardshrink(numbers[2:7], out=numbers[3:8])
     with pytest.raises(AttributeError, match="'int' object has no attribute 'dim'"), Seen():
         torch.nn.functional.glu(1)
+
+
+def test_views_of_wrappers_are_made_again_step_by_step():
+    x = Pair(torch.arange(8.0), torch.arange(8.0) * 2)
+    row = x.view(2, 4)[0]
+    again = row._view_func_unsafe(x.clone(), lambda number: 1 if number == 0 else number)
+    assert (again.a.tolist(), again.b.tolist()) == ([4, 5, 6, 7], [8, 10, 12, 14])
+    seen = []
+    parts = x.view(2, 4).t().split(2)
+    again = parts[1]._view_func_unsafe(x.clone(), lambda number: seen.append(number) or number)
+    assert again.a.tolist() == parts[1].a.tolist() and seen == [2, 4, 2]
+    for view in (row, x[1:3], x.unsqueeze(0).expand(2, 8), *parts):
+        back = view._rev_view_func_unsafe(view.detach())
+        assert type(back) is Pair and back.shape == x.shape and back._is_view()
+        assert back.a.tolist() == x.a.tolist() and back.b.tolist() == x.b.tolist()

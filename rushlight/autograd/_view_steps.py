@@ -1,5 +1,6 @@
 """How views were made, for those who ask for it: inside `_force_original_view_tracking(True)` a mode of this
-thread writes down the operations, and `Tensor._view_func` can repeat them with other arguments.
+thread writes down the operations, and `Tensor._view_func` can repeat them with other arguments. Views of
+classes with a `__torch_dispatch__` are written down always: their geometry tells nothing of what is inside.
 """
 
 from __future__ import annotations
@@ -31,18 +32,22 @@ class _Recorder(TorchDispatchMode):
         made = func(*args, **(kwargs or {}))
         if not getattr(func, "is_view", False) or not args or not isinstance(args[0], Tensor):
             return made
-        of, several = args[0], isinstance(made, (list, tuple))
-        before = _steps.get(of, ()) if of._is_view() else ()
-        if not self.every and not before:
-            return made
-        if not before and of._is_view():  # made when nobody looked
-            before = (_place(of),)
-        for number, view in enumerate(made if several else (made,)):
-            if not view._is_view():  # fresh memory under another name
-                continue
-            step = (func, args[1:], kwargs or {}, number if several else None)
-            _steps[view] = (*before, step if self.every else _place(view))
+        if self.every or (args[0]._is_view() and args[0] in _steps):
+            write_down(func, args, kwargs or {}, made, self.every)
         return made
+
+
+def write_down(func: Any, args: Any, kwargs: Any, made: Any, exactly: bool = True) -> None:
+    """Remembers the operation that made a view or several, or only where they lie."""
+    of, several = args[0], isinstance(made, (list, tuple))
+    before = _steps.get(of, ()) if of._is_view() else ()
+    if not before and of._is_view():  # made when nobody looked
+        before = (_place(of),)
+    for number, view in enumerate(made if several else (made,)):
+        # What is no view is fresh memory under another name; a class's answer becomes a view only afterwards.
+        if isinstance(view, Tensor) and (view._is_view() or _C.dispatches(view)):
+            step = (func, args[1:], kwargs, number if several else None)
+            _steps[view] = (*before, step if exactly else _place(view))
 
 
 def track_views(on: bool, inside: bool = False) -> bool:

@@ -39,7 +39,7 @@ def _view_func_unsafe(self, new_base=None, symint_visitor_fn=None, tensor_visito
             f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {class_name(new_base)}"
         )
     base = self._base
-    if (symint_visitor_fn or tensor_visitor_fn) and base is not None:
+    if base is not None and (symint_visitor_fn or tensor_visitor_fn or _C.dispatches(self)):
         from rushlight.autograd._view_steps import repeated
 
         if (view := repeated(self, new_base, symint_visitor_fn, tensor_visitor_fn)) is not None:
@@ -73,7 +73,8 @@ def _view_func(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
 @method
 def _rev_view_func_unsafe(self, *new_view):
     """The base of which a new view would be this one: a view of the memory behind it. As in torch only views
-    that are more than a geometry know the way back, and those that remember how they were made."""
+    that are more than a geometry know the way back, those that remember how they were made, and those of
+    classes with a `__torch_dispatch__`."""
     if len(new_view) != 1:
         raise TypeError(
             f"TensorBase._rev_view_func_unsafe() takes exactly one argument ({len(new_view)} given)"
@@ -91,7 +92,7 @@ def _rev_view_func_unsafe(self, *new_view):
     ):
         from rushlight.autograd._view_steps import is_tracked
 
-        if not is_tracked(self):
+        if not (is_tracked(self) or _C.dispatches(self)):
             raise RuntimeError("No _rev_view_func() found")
     whole = new_view = _read_like(new_view, self)
     if self.is_complex() and not base.is_complex():
