@@ -120,7 +120,7 @@ struct Timing {
   explicit Timing(std::string name, int scope = 1);
   ~Timing();
   Timing(const Timing&) = delete;
-  void note_shapes(Tensor* const* grads, size_t count) const;  // of what a node is given
+  void note_arguments(Tensor* const* grads, size_t count) const;  // of what a node is given
   int index;
 };
 

@@ -287,7 +287,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
 // Under the profiler: measures. In anomaly mode: looks for NaN.
 void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted, Tensor** given) {
   Timing timing(node_name(node));
-  timing.note_shapes(grads, node->output_count);
+  timing.note_arguments(grads, node->output_count);
   apply_node(node, grads, results, wanted, given);
   if (!node->extra || !node->extra->posthooks) look_for_nan(node);  // else of what the hooks make of it
 }
@@ -359,7 +359,7 @@ void Run::capture(Node* node, Tensor** grads) {
         if (profiling()) {
           Timing timing("torch::autograd::AccumulateGrad");
           Tensor* given = grad.get();
-          timing.note_shapes(&given, 1);
+          timing.note_arguments(&given, 1);
           accumulate_grad(node->leaf(), std::move(grad), create_graph);
         } else {
           accumulate_grad(node->leaf(), std::move(grad), create_graph);

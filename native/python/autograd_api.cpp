@@ -565,8 +565,8 @@ PyObject* py_set_version(PyObject*, PyObject* args) {
   });
 }
 
-// silent_writes(tensor[, number]): how often its memory was written through .data. Who writes back what was there
-// may set it back.
+// silent_writes(tensor[, number]): how often its memory was written through .data. Who writes back what was
+// there may set it back.
 PyObject* py_silent_writes(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *o, *number = nullptr;

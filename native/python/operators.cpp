@@ -264,7 +264,8 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
       return PyObject_Vectorcall(hooked_product, both, 2, nullptr);
     }
     if (profiling()) {
-      PartTiming timing("aten::matmul");
+      PyObject* both[] = {a, b};
+      PartTiming timing("aten::matmul", both, 2);
       return matmul(as_tensor(a), as_tensor(b));
     }
     return matmul(as_tensor(a), as_tensor(b));

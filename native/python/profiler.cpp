@@ -11,8 +11,10 @@
 #include <cstring>
 
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "rare_ops.h"
+#include "types.h"
 
 namespace rl {
 
@@ -22,14 +24,14 @@ namespace {
 
 struct Event {
   std::string name;
-  int64_t start, end;  // nanoseconds
-  int64_t memory;      // bytes still held that were not before
-  int32_t parent;      // index, -1: none
-  int32_t scope;       // torch's numbers: 0 a function, 1 a derivative, 7 named by the user
-  int64_t sequence;    // of the node that is recorded or run; -1: none
-  PyObject* shapes;    // of the arguments, or null
-  PyObject* result;    // the shape of the result, or null
-  PyObject* stack;     // where it was called, or null
+  int64_t start, end;   // nanoseconds
+  int64_t memory;       // bytes still held that were not before
+  int32_t parent;       // index, -1: none
+  int32_t scope;        // torch's numbers: 0 a function, 1 a derivative, 7 named by the user
+  int64_t sequence;     // of the node that is recorded or run; -1: none
+  PyObject* arguments;  // what is noted of them, or null
+  PyObject* result;     // the shape of the result, or null
+  PyObject* stack;      // where it was called, or null
 };
 
 std::vector<Event> events;
@@ -102,30 +104,43 @@ void finish(int32_t index) {
   if (innermost < 0) level = int64_t(requested_memory());
 }
 
-PyObject* shape_list(Tensor* t) {
-  Ref<PyObject> list = checked(PyList_New(t->ndim));
-  for (int d = 0; d < t->ndim; d++) {
-    PyObject* size = PyLong_FromLongLong(t->geometry[d]);
-    if (!size) throw PythonError{};
-    PyList_SET_ITEM(list.get(), d, size);
+Ref<PyObject> number_list(Sizes numbers) {
+  Ref<PyObject> list = checked(PyList_New(Py_ssize_t(numbers.size())));
+  for (size_t d = 0; d < numbers.size(); d++) {
+    PyObject* number = PyLong_FromLongLong(numbers[d]);
+    if (!number) throw PythonError{};
+    PyList_SET_ITEM(list.get(), Py_ssize_t(d), number);
   }
-  return list.release();
+  return list;
+}
+PyObject* shape_list(Tensor* t) { return number_list(t->sizes()).release(); }
+
+// What is noted of an argument: (sizes, strides, dtype) of a tensor, a list of such of a list of tensors,
+// None, and of everything else its type.
+Ref<PyObject> about(PyObject* value) {
+  if (value == Py_None) return share(value);
+  if (is_tensor(value)) {
+    Tensor* t = as_tensor(value);
+    Ref<PyObject> sizes = number_list(t->sizes());
+    Ref<PyObject> strides = is_any_sparse(t) ? checked(PyList_New(0)) : number_list(t->strides());
+    return checked(PyTuple_Pack(3, sizes.get(), strides.get(), dtype_object(t->dtype)));
+  }
+  Ref<PyObject> list;
+  if (PyTuple_Check(value) || PyList_Check(value)) {
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(value); k++) {
+      PyObject* one = PySequence_Fast_GET_ITEM(value, k);
+      if (!is_tensor(one)) break;
+      if (!list) list = checked(PyList_New(0));
+      if (PyList_Append(list.get(), about(one).get()) < 0) throw PythonError{};
+    }
+  }
+  return list ? std::move(list) : share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
 }
 
-PyObject* shapes_of(PyObject* const* args, Py_ssize_t count) {
+PyObject* about_all(PyObject* const* args, Py_ssize_t count) {
   Ref<PyObject> list = checked(PyList_New(0));
   for (Py_ssize_t i = 0; i < count; i++) {
-    Ref<PyObject> shape(is_tensor(args[i]) ? shape_list(as_tensor(args[i])) : nullptr);
-    if (!shape) shape = checked(PyList_New(0));
-    if (PyTuple_Check(args[i]) || PyList_Check(args[i])) {  // of tensors: a list of shapes
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
-        PyObject* o = PySequence_Fast_GET_ITEM(args[i], k);
-        if (!is_tensor(o)) break;
-        Ref<PyObject> one(shape_list(as_tensor(o)));
-        if (PyList_Append(shape.get(), one.get()) < 0) throw PythonError{};
-      }
-    }
-    if (PyList_Append(list.get(), shape.get()) < 0) throw PythonError{};
+    if (PyList_Append(list.get(), about(args[i]).get()) < 0) throw PythonError{};
   }
   return list.release();
 }
@@ -168,7 +183,7 @@ PyObject* py_start(PyObject*, PyObject* args) {
   });
 }
 
-// profiler_stop(): [(name, start ns, end ns, bytes, parent, scope, sequence, shapes, result, stack)]
+// profiler_stop(): [(name, start ns, end ns, bytes, parent, scope, sequence, arguments, result, stack)]
 PyObject* py_stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (!profiler_running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not profiler_running");
@@ -182,12 +197,13 @@ PyObject* py_stop(PyObject*, PyObject*) {
     int64_t last = now();
     for (Event& event : taken) {
       auto owned = [](PyObject* o) { return Ref<PyObject>(o ? o : Py_NewRef(Py_None)); };
-      Ref<PyObject> shapes = owned(event.shapes), result = owned(event.result), stack = owned(event.stack);
+      Ref<PyObject> arguments = owned(event.arguments), result = owned(event.result),
+                    stack = owned(event.stack);
       if (!event.end) event.end = last, event.memory = 0;
       Ref<PyObject> one =
           checked(Py_BuildValue("(sLLLiiLOOO)", event.name.c_str(), (long long)event.start,
                                 (long long)event.end, (long long)event.memory, event.parent, event.scope,
-                                (long long)event.sequence, shapes.get(), result.get(), stack.get()));
+                                (long long)event.sequence, arguments.get(), result.get(), stack.get()));
       if (PyList_Append(list.get(), one.get()) < 0) throw PythonError{};
     }
     return list.release();
@@ -224,7 +240,7 @@ PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   int64_t sequence = is_recorded(op, args) ? int64_t(next_node_number()) - (out ? 1 : 0) : -1;
   Measured measured("primitive::" + op.name + (out ? "_" : ""), 0, sequence);
   bool shapes = shapes_wanted && measured.index >= 0;
-  if (shapes) events[size_t(measured.index)].shapes = shapes_of(args, Py_ssize_t(op.args.size()));
+  if (shapes) events[size_t(measured.index)].arguments = about_all(args, Py_ssize_t(op.args.size()));
   PyObject* result = run_real_forward(op, args, out);
   if (shapes && result && is_tensor(result) && size_t(measured.index) < events.size()) {
     events[size_t(measured.index)].result = shape_list(as_tensor(result));
@@ -239,20 +255,22 @@ CallTiming::CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t cou
   if (!text) throw PythonError{};
   if (!strcmp(text, "backward")) return;  // no operation: the derivatives it runs are
   index = begin(std::string("aten::") + text, 0, -1);
-  if (shapes_wanted) events[size_t(index)].shapes = shapes_of(args, count);
+  if (shapes_wanted) events[size_t(index)].arguments = about_all(args, count);
 }
 CallTiming::~CallTiming() {
   if (profiler_running) finish(index);
 }
 
-PartTiming::PartTiming(const char* name) {
-  if (measuring()) index = begin(name, 0, -1);
+PartTiming::PartTiming(const char* name, PyObject* const* args, Py_ssize_t count) {
+  if (!measuring()) return;
+  index = begin(name, 0, -1);
+  if (shapes_wanted && count) events[size_t(index)].arguments = about_all(args, count);
 }
 PartTiming::PartTiming(PyTypeObject* function, int64_t sequence, PyObject* inputs) {
   if (!measuring()) return;
   index = begin(function->tp_name, 0, sequence);
   if (shapes_wanted)
-    events[size_t(index)].shapes = shapes_of(&PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs));
+    events[size_t(index)].arguments = about_all(&PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs));
 }
 PartTiming::~PartTiming() {
   if (profiler_running) finish(index);
@@ -264,14 +282,14 @@ Timing::Timing(std::string name, int scope) : index(-1) {
   bool numbered = node && node->kind != Node::accumulate;  // leaves are not made in an order
   index = begin(std::move(name), scope, numbered ? int64_t(node->sequence) : -1);
 }
-void Timing::note_shapes(Tensor* const* grads, size_t count) const {
+void Timing::note_arguments(Tensor* const* grads, size_t count) const {
   if (!shapes_wanted || index < 0 || !profiler_running || size_t(index) >= events.size()) return;
   Ref<PyObject> list = checked(PyList_New(0));
   for (size_t i = 0; i < count; i++) {
-    Ref<PyObject> shape = grads[i] ? Ref<PyObject>(shape_list(grads[i])) : checked(PyList_New(0));
-    if (PyList_Append(list.get(), shape.get()) < 0) throw PythonError{};
+    Ref<PyObject> one = grads[i] ? about(grads[i]->object()) : share(Py_None);
+    if (PyList_Append(list.get(), one.get()) < 0) throw PythonError{};
   }
-  Py_XSETREF(events[size_t(index)].shapes, list.release());
+  Py_XSETREF(events[size_t(index)].arguments, list.release());
 }
 Timing::~Timing() {
   if (profiler_running) finish(index);

@@ -17,7 +17,7 @@ struct CallTiming {
 
 // The same of a part of a function that torch shows as an operation of its own.
 struct PartTiming {
-  explicit PartTiming(const char* name);
+  explicit PartTiming(const char* name, PyObject* const* args = nullptr, Py_ssize_t count = 0);
   PartTiming(PyTypeObject* function, int64_t sequence, PyObject* inputs);  // a user's autograd.Function
   ~PartTiming();
   PartTiming(const PartTiming&) = delete;

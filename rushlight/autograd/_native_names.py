@@ -291,6 +291,8 @@ def _when_asked(name: str) -> Any:
         from rushlight._numbered import CreationMeta
 
         return CreationMeta
+    if name == "_InputMetadata":
+        return autograd.graph._InputMetadata
     if name in autograd._OF_THE_PROFILER or name in ("_profiler_enabled", "kineto_available"):
         return getattr(autograd, name)
     raise AttributeError(f"module 'torch._C._autograd' has no attribute '{name}'")

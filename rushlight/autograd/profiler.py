@@ -7,6 +7,7 @@ the events and what can be done with them are in profiler_util.py.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import threading
@@ -17,9 +18,9 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._script_object import ScriptObject
+from rushlight.autograd._profiled_arguments import arguments_shown
 from rushlight.autograd.profiler_util import (
     MEMORY_EVENT_NAME,
-    NOT_MEASURED,
     OUT_OF_MEMORY_EVENT_NAME,
     DeviceType,
     EventList,
@@ -138,24 +139,6 @@ def _shown_names(name: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def _argument_count(shown: str, primitive: str) -> int | None:
-    """How many arguments torch's operation has, each of which has a shape: empty if it is no tensor."""
-    from rushlight._ops import _OF_PRIMITIVE, handle_named
-
-    own = shown.removeprefix("aten::")
-    known = "sum.dim_IntList" if primitive == "sum_to" else _OF_PRIMITIVE.get(primitive, "")
-    forms = [known, f"{own}.default", f"{own}.Tensor", f"{own}.int"]
-    for form in forms:
-        if form.partition(".")[0] != own:
-            continue
-        try:
-            return len(handle_named(form)._schema.arguments)
-        except (AttributeError, KeyError, RuntimeError):  # there is no such form
-            continue
-    return None
-
-
-@functools.cache
 def _is_composed(shown: str) -> bool:
     """Whether torch composes the operation of others, so that these are recorded and not itself."""
     from rushlight._aten_names import OVERLOADS
@@ -163,14 +146,6 @@ def _is_composed(shown: str) -> bool:
 
     forms = OVERLOADS.get(shown.removeprefix("aten::"), ())
     return any(is_said("decomposes", f"{shown}.{form}".removesuffix(".default")) for form in forms)
-
-
-def _shapes_shown(shown: str, name: str, shapes: list | None) -> list:
-    if not shapes or not shown.startswith("aten::"):
-        return shapes or []
-    count = _argument_count(shown, name.rpartition("::")[2])
-    shapes = [[] if any(isinstance(size, list) for size in shape) else shape for shape in shapes]  # a list's
-    return shapes if count is None else [*shapes[:count], *[[]] * (count - len(shapes))]
 
 
 def _product(sizes: Any) -> int:
@@ -203,6 +178,7 @@ def _count_outside(event: FunctionEvent, around: FunctionEvent | None) -> None:
 def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     found = _all_events(raw, with_flops, **options)
     found._remove_dup_nodes()
+    found._set_backward_stacktraces()
     _lead_to_derivatives(found)
     return found
 
@@ -221,7 +197,7 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     events: list[FunctionEvent] = []
     innermost: list[FunctionEvent | None] = []  # of each row
     for row in raw:
-        name, start, end, memory, parent, scope, sequence, shapes, result, stack = row
+        name, start, end, memory, parent, scope, sequence, noted, result, stack = row
         while parent >= 0 and raw[parent][2] < end:  # a range that was left before one inside it
             parent = raw[parent][4]
         around = innermost[parent] if parent >= 0 else None
@@ -242,18 +218,18 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
         for shown in names:
             if shown == "aten::fill_" and around is not None and around.name in _OF_ZEROS:
                 shown = "aten::zero_"
-            sizes = _shapes_shown(shown, name, shapes)
+            told = arguments_shown(shown, name, noted)
             event = FunctionEvent(
                 len(events), shown, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
                 fwd_thread=int(scope == 1 or shown.startswith("autograd::engine")),
-                input_shapes=sizes, stack=stack or [], scope=scope,
+                input_shapes=told.shapes, stack=stack or [], scope=scope,
                 cpu_memory_usage=memory,
-                sequence_nr=sequence, flops=_flops(shown, shapes or [], result) if with_flops else 0,
+                sequence_nr=sequence, flops=_flops(shown, told.shapes, result) if with_flops else 0,
                 is_user_annotation=scope == 7, trace_name=shown, concrete_inputs=[], kwinputs={},
                 activity_type="user_annotation" if scope == 7 else "cpu_op", metadata_json="",
                 flow_id=0, flow_type=0, flow_start=False, external_id=len(events),
-                structured_input_shapes=sizes, structured_input_strides=NOT_MEASURED if shapes else [],
-                input_dtypes=NOT_MEASURED if shapes else [],
+                structured_input_shapes=told.structured_shapes, structured_input_strides=told.strides,
+                input_dtypes=told.dtypes,
             )  # fmt: skip
             if shown == "aten::convolution" and event.flops:
                 _count_outside(event, around)
@@ -280,6 +256,19 @@ def _lead_to_derivatives(events: list[FunctionEvent]) -> None:
             count += 1
             for end in (source, event):
                 end.flow_id, end.flow_type, end.flow_start = count, 1, end is source
+
+
+@dataclasses.dataclass
+class _ProfilerStats:
+    """What measuring itself took."""
+
+    profiling_window_duration_sec: float = 0
+    number_of_events: int = 0
+    profiler_prepare_call_duration_us: int = 0
+    profiler_enable_call_duration_us: int = 0
+    profiler_disable_call_duration_us: int = 0
+    parse_kineto_call_duration_us: int = 0
+    function_events_build_tree_call_duration_us: int = 0
 
 
 class profile:
@@ -341,6 +330,7 @@ class profile:
         self._found: EventList | None = None
         self._raw: list | None = None
         self.profiling_start_time_ns = self.profiling_end_time_ns = 0
+        self._stats = _ProfilerStats()
         from rushlight._numbered import ProfilerActivity, ProfilerState
         from rushlight.profiler._config import _ExperimentalConfig
 
@@ -392,6 +382,7 @@ class profile:
             _C.profiler_stop()
         from rushlight._taken_apart import show_steps
 
+        before = time.perf_counter_ns()
         show_steps()
         _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
         _run_on_profiler_start()
@@ -400,6 +391,7 @@ class profile:
         self.trace_id = self.create_trace_id()
         self.metadata["trace_id"] = self.trace_id
         self.profiling_start_time_ns = time.perf_counter_ns()
+        self._stats.profiler_enable_call_duration_us = (self.profiling_start_time_ns - before) // 1000
 
     def __exit__(self, *error: object) -> None:
         if not self.enabled:
@@ -408,13 +400,29 @@ class profile:
         global _running
         _running = None
         self.profiling_end_time_ns = time.perf_counter_ns()
-        self._raw = raw = _C.profiler_stop() if _C._profiler_enabled() else []
+        self._raw = _C.profiler_stop() if _C._profiler_enabled() else []
         for name in ("record_shapes", "with_stack", "with_flops", "profile_memory", "with_modules"):
             if getattr(self, name):
                 self.metadata.setdefault(name, 1)
-        self._found = _as_events(
-            raw, self.with_flops, profile_memory=self.profile_memory, metadata=self.metadata
-        )
+        measured, self._found = time.perf_counter_ns(), None
+        self._ensure_function_events()
+        stats, end = self._stats, self.profiling_end_time_ns
+        stats.number_of_events = len(self.function_events)
+        stats.profiling_window_duration_sec = (end - self.profiling_start_time_ns) * 1e-9
+        stats.profiler_disable_call_duration_us = (measured - end) // 1000
+        stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - measured) // 1000
+
+    def _ensure_function_events(self) -> None:
+        if self._found is None and self._raw is not None:
+            self._found = _as_events(
+                self._raw, self.with_flops, profile_memory=self.profile_memory, metadata=self.metadata
+            )
+
+    def _parse_kineto_results(self, result: Any, timeout_s: float | None = None) -> list[FunctionEvent]:
+        """The events that `kineto_results` tells of. They are there already, so that no time is limited."""
+        if timeout_s is not None and timeout_s < 0:
+            raise ValueError("timeout_s must be non-negative")
+        return list(result._found)
 
     @property
     def function_events(self) -> EventList:
@@ -436,13 +444,23 @@ class profile:
         """Everything as one entry."""
         return self.function_events.total_average()
 
-    def table(self, *args: Any, **kwargs: Any) -> str:
+    def table(
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+        max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:  # fmt: skip
         """A text table of the events."""
-        return self.function_events.table(*args, **kwargs)
+        return self.function_events.table(
+            sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
+            top_level_events_only,
+        )  # fmt: skip
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for chrome://tracing and Perfetto."""
-        self.function_events._export_trace(path)
+    def export_chrome_trace(
+        self, path: str, metadata: dict | None = None, use_python_export: bool = False
+    ) -> None:
+        """Writes the events for chrome://tracing and Perfetto; `metadata` only with `use_python_export`."""
+        told = metadata if use_python_export else None
+        self.function_events._export_trace(path, told)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes call stacks with their times for flame graph tools."""
@@ -494,11 +512,11 @@ class record_function:
     def _recreate_cm(self) -> record_function:
         return record_function(self.name, self.args)
 
-    def __call__(self, function: Any) -> Any:
-        @functools.wraps(function)
+    def __call__(self, func: Any) -> Any:
+        @functools.wraps(func)
         def wrapper(*args, **kwargs):
             with self._recreate_cm():
-                return function(*args, **kwargs)
+                return func(*args, **kwargs)
 
         return wrapper
 
@@ -660,27 +678,27 @@ class KinetoStepTracker:
     """Which step a training run is at, when several parts of it count steps of their own."""
 
     _current_step = 0
-    _steps: dict[str, int] = {}
+    _step_dict: dict[str, int] = {}
     _lock = threading.Lock()
 
     @classmethod
     def init_step_count(cls, requester: str) -> None:
         """A part begins to count."""
         with cls._lock:
-            cls._steps[requester] = cls._current_step
+            cls._step_dict[requester] = cls._current_step
 
     @classmethod
     def erase_step_count(cls, requester: str) -> bool:
         """A part no longer counts; whether it did."""
         with cls._lock:
-            return cls._steps.pop(requester, None) is not None
+            return cls._step_dict.pop(requester, None) is not None
 
     @classmethod
     def increment_step(cls, requester: str) -> int:
         """A part has made a step; the step of the whole is that of the furthest part."""
         with cls._lock:
-            cls._steps[requester] = cls._steps.get(requester, cls._current_step) + 1
-            cls._current_step = max(cls._current_step, *cls._steps.values())
+            cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
+            cls._current_step = max(cls._current_step, *cls._step_dict.values())
             return cls._current_step
 
     @classmethod

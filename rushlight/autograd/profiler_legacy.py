@@ -72,9 +72,16 @@ class profile:
             raise RuntimeError("Profiler didn't finish running")
         return self.function_events
 
-    def table(self, *args: Any, **kwargs: Any) -> str:
+    def table(
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+        max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:  # fmt: skip
         """A text table of the events."""
-        return self._check_finish().table(*args, **kwargs)
+        return self._check_finish().table(
+            sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
+            top_level_events_only,
+        )  # fmt: skip
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events for chrome://tracing and Perfetto."""

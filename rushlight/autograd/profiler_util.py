@@ -7,11 +7,24 @@ import warnings
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from rushlight._numbered import DeviceType
+from rushlight._numbered import DeviceType, RecordScope
 from rushlight._warn import warn
+from rushlight.autograd._profile_metadata import (  # noqa: F401  (programs import them from here)
+    _EVENT_METADATA_KEYS,
+    EventMetadata,
+    _build_metadata,
+    _to_bool,
+    _to_str,
+)
+from rushlight.autograd._profile_table import (  # noqa: F401
+    _build_table,
+    _format_memory,
+    _format_time,
+    _format_time_share,
+)
 
-__all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel",
-           "MemRecordsAcc", "StringTable"]  # fmt: skip
+__all__ = ["EventList", "EventMetadata", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg",
+           "Interval", "Kernel", "MemRecordsAcc", "StringTable"]  # fmt: skip
 
 MEMORY_EVENT_NAME = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
@@ -83,30 +96,7 @@ class MemRecordsAcc:
         return (record for record in self._records if start_ns <= record[0].start_ns() <= end_ns)
 
 
-def _format_time(time_us: float) -> str:
-    if time_us >= 1e6:
-        return f"{time_us / 1e6:.3f}s"
-    if time_us >= 1e3:
-        return f"{time_us / 1e3:.3f}ms"
-    return f"{time_us:.3f}us"
-
-
-def _format_time_share(time_us: float, total_time_us: float) -> str:
-    if not total_time_us:
-        if time_us:
-            raise AssertionError(f"Expected time_us == 0 but got {time_us}")
-        return "NaN"
-    return f"{time_us * 100 / total_time_us:.2f}%"
-
-
-def _format_memory(nbytes: int) -> str:
-    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
-        if abs(nbytes) >= unit:
-            return f"{nbytes / unit:.2f} {name}"
-    return f"{nbytes} B"
-
-
-def _as_text(name: str) -> property:
+def _attr_formatter(name: str) -> property:
     return property(lambda self: _format_time(getattr(self, name)))
 
 
@@ -117,12 +107,12 @@ class FormattedTimesMixin:
     cpu_time_total: Any
     device_time_total: Any
 
-    cpu_time_str = _as_text("cpu_time")
-    device_time_str = _as_text("device_time")
-    cpu_time_total_str = _as_text("cpu_time_total")
-    device_time_total_str = _as_text("device_time_total")
-    self_cpu_time_total_str = _as_text("self_cpu_time_total")
-    self_device_time_total_str = _as_text("self_device_time_total")
+    cpu_time_str = _attr_formatter("cpu_time")
+    device_time_str = _attr_formatter("device_time")
+    cpu_time_total_str = _attr_formatter("cpu_time_total")
+    device_time_total_str = _attr_formatter("device_time_total")
+    self_cpu_time_total_str = _attr_formatter("self_cpu_time_total")
+    self_device_time_total_str = _attr_formatter("self_device_time_total")
 
     @property
     def cpu_time(self) -> float:
@@ -155,19 +145,6 @@ def _older_name(name: str) -> property:
     return property(older, doc=f"`{now}` under its older name.")
 
 
-NOT_MEASURED = object()  # what an event would tell if profiles noted it
-
-
-def not_measured(what: str) -> NotImplementedError:
-    return NotImplementedError(f"the profiler notes the shapes of tensors, not their {what}")
-
-
-def _unless_measured(value: Any, what: str) -> Any:
-    if value is NOT_MEASURED:
-        raise not_measured(what)
-    return value
-
-
 class FunctionEvent(FormattedTimesMixin):
     """One operation that ran, one derivative, or one block that was given a name."""
 
@@ -185,8 +162,6 @@ class FunctionEvent(FormattedTimesMixin):
         extra_meta: Any = None, structured_input_shapes: Any = None, structured_input_strides: Any = None,
         input_dtypes: Any = None, python_id: int = -1, python_parent_id: int = -1, python_module_id: int = -1,
     ) -> None:  # fmt: skip
-        if extra_meta:
-            raise NotImplementedError("what an accelerator tells of its kernels is not read")
         self.id, self.name, self.thread = id, name, thread
         self.overload_name, self.fwd_thread = overload_name, fwd_thread
         self.time_range = Interval(start_us, end_us)
@@ -203,9 +178,9 @@ class FunctionEvent(FormattedTimesMixin):
         # An arrow leads from an operation to its derivative: both have the same flow.
         self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
         self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
-        self.event_metadata = None
+        self.event_metadata = _build_metadata(extra_meta) if extra_meta else None
         self.structured_input_shapes = structured_input_shapes
-        self._strides, self._dtypes = structured_input_strides, input_dtypes
+        self.structured_input_strides, self.input_dtypes = structured_input_strides, input_dtypes
         self.python_id, self.python_parent_id, self.python_module_id = (
             python_id, python_parent_id, python_module_id,
         )  # fmt: skip
@@ -219,16 +194,6 @@ class FunctionEvent(FormattedTimesMixin):
         """What Kineto tells besides, as text: nothing, unless who made the event knew."""
         warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)
         return self._metadata_json
-
-    @property
-    def structured_input_strides(self) -> Any:
-        """The strides of the arguments, where who made the event knew them."""
-        return _unless_measured(self._strides, "strides")
-
-    @property
-    def input_dtypes(self) -> Any:
-        """The dtypes of the arguments, where who made the event knew them."""
-        return _unless_measured(self._dtypes, "dtypes")
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         """Adds what an accelerator ran for this event."""
@@ -365,6 +330,15 @@ class FunctionEventAvg(FormattedTimesMixin):
         )
 
 
+_OF_ARGUMENTS = "input_shapes", "structured_input_shapes", "structured_input_strides", "input_dtypes"
+
+
+def _derivative_around(event: FunctionEvent | None) -> FunctionEvent | None:
+    while event is not None and event.scope != RecordScope.BACKWARD_FUNCTION.value:
+        event = event.cpu_parent
+    return event
+
+
 class EventList(list):
     """Events, or sums of events, that can be summed up, shown and exported."""
 
@@ -379,6 +353,7 @@ class EventList(list):
     def _build_tree(self) -> None:
         self._populate_cpu_children()
         self._remove_dup_nodes()
+        self._set_backward_stacktraces()
         self._tree_built = True
 
     def _populate_cpu_children(self) -> None:
@@ -406,11 +381,25 @@ class EventList(list):
                 gone.add(id(child))
                 event.cpu_children = child.cpu_children
                 event.sequence_nr = max(event.sequence_nr, child.sequence_nr)
-                event.input_shapes = child.input_shapes or event.input_shapes  # it knows its overload
+                for told in _OF_ARGUMENTS:  # it knows its overload
+                    setattr(event, told, getattr(child, told) or getattr(event, told))
                 event.flops = event.flops or child.flops
                 for inner in event.cpu_children:
                     inner.set_cpu_parent(event)
         self[:] = [event for event in self if id(event) not in gone]
+
+    def _set_backward_stacktraces(self) -> None:
+        """What runs in a derivative was called where the operation was that it is the derivative of."""
+        derivatives = [(event, _derivative_around(event)) for event in self]
+        stacks: dict[tuple, Any] = {}
+        for event, derivative in derivatives:
+            if derivative is None and event.stack is not None:
+                stacks.setdefault((event.sequence_nr, event.thread), event.stack)
+        for event, derivative in derivatives:
+            if derivative is not None:
+                if derivative.fwd_thread is None:
+                    raise AssertionError("Expected fwd_thread to be set for backward parent")
+                event.stack = stacks.get((derivative.sequence_nr, derivative.fwd_thread), [])
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -474,98 +463,12 @@ class EventList(list):
         >>> print(measured.key_averages().table(sort_by="cpu_time_total").splitlines()[1].split()[0])
         Name
         """
-        if not self:
-            return ""
-        if time_unit not in (None, "s", "ms", "us"):
-            raise ValueError(f"invalid time_unit: {time_unit}, it should be one of s, ms, us")
-        rows = list(self)
-        if sort_by is not None:
-            sort_by = (
-                sort_by.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
-            )
-            rows.sort(key=lambda event: getattr(event, sort_by), reverse=True)
-        total = sum(event.self_cpu_time_total for event in self)
-
-        def time(microseconds):
-            if time_unit is None:
-                return _format_time(microseconds)
-            return f"{microseconds / {'s': 1e6, 'ms': 1e3, 'us': 1.0}[time_unit]:.3f}{time_unit}"
-
-        shapes = any(event.input_shapes for event in self)
-        stacks = any(event.stack for event in self)
-        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
-        if self._profile_memory:
-            titles += ["CPU Mem", "Self CPU Mem"]
-        titles.append("# of Calls")
-        titles += ["Input Shapes"] * shapes + ["Source Location"] * stacks
-        unit, unit_name = _flops_unit([event.flops or 0 for event in self])
-        titles += [f"Total {unit_name}FLOPs"] * self._with_flops
-        lines: list[list[str]] = []
-        rest: list[list[str]] = []  # of the call stacks, below the line
-        for event in rows:
-            if len(lines) == row_limit:
-                break
-            if top_level_events_only and event.cpu_parent is not None:
-                continue
-            line = [
-                _shortened(event.key, max_name_column_width),
-                _format_time_share(event.self_cpu_time_total, total),
-                time(event.self_cpu_time_total),
-                _format_time_share(event.cpu_time_total, total) if not event.is_async else "0",
-                time(event.cpu_time_total),
-                time(event.cpu_time),
-            ]
-            if self._profile_memory:
-                line += [_format_memory(event.cpu_memory_usage), _format_memory(event.self_cpu_memory_usage)]
-            line.append(str(event.count))
-            if shapes:
-                line.append(str(event.input_shapes)[:max_shapes_column_width])
-            if stacks:
-                line.append(_shortened_front((event.stack or [""])[0], max_src_column_width))
-            if self._with_flops:
-                line.append(f"{event.flops / unit:.3f}" if event.flops else "--")
-            lines.append(line)
-            rest.append([_shortened_front(entry, max_src_column_width) for entry in (event.stack or [])[1:]])
-        # Columns of text are as wide as what is in them; those of figures all alike.
-        limits = {
-            "Name": max_name_column_width,
-            "Input Shapes": max_shapes_column_width,
-            "Source Location": max_src_column_width,
-        }
-        words = {
-            "Name": [event.key for event in self],
-            "Input Shapes": [str(event.input_shapes) for event in self],
-            "Source Location": [entry for event in self for entry in event.stack or []],
-        }
-        widths = []
-        for title in titles:
-            width = 12
-            if title in words:
-                width = max(map(len, words[title]), default=0) + 4
-                width = width if limits[title] is None else min(width, limits[title])
-            widths.append(width)
-
-        def text(row):
-            aligned = (
-                cell.ljust(width) if title == "Source Location" else cell.rjust(width)
-                for title, cell, width in zip(titles, row, widths, strict=True)
-            )
-            return "".join(cell + "  " for cell in aligned)
-
-        def below(entry):
-            return text([entry if title == "Source Location" else "" for title in titles])
-
-        rule = text(["-" * width for width in widths])
-        shown = [rule, text(titles), rule]
-        for line, entries in zip(lines, rest, strict=True):
-            shown += [text(line), *(below(entry) for entry in [*entries, ""] if stacks)]
-        shown.append(rule)
-        across = "=" * (len(rule) - 2)
-        if top_level_events_only:
-            shown = [across, "This report only display top-level ops statistics", *shown]
-        if header is not None:
-            shown = [across, header, *shown]
-        return "\n".join([*shown, f"Self CPU time total: {time(total)}", ""])
+        return _build_table(
+            self, sort_by=sort_by, row_limit=row_limit, max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width, max_shapes_column_width=max_shapes_column_width,
+            header=header, with_flops=self._with_flops, profile_memory=self._profile_memory,
+            top_level_events_only=top_level_events_only, time_unit=time_unit,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         return self.table()
@@ -580,24 +483,31 @@ class EventList(list):
         with open(path, "w") as file:
             json.dump(events, file)
 
-    def _export_trace(self, path: str) -> None:
+    def _export_trace(self, path: str, metadata: dict | None = None) -> None:
         """Writes the events with what is known of the profile; arrows lead from operations to derivatives."""
         written: list[dict] = []
-        for event in self:
+        for number, event in enumerate(self):
             where = {"pid": "CPU functions", "tid": event.thread}
+            about: dict = {"External id": event.external_id + 1, "Record function id": 0}
+            if event.sequence_nr >= 0:
+                about |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
+            if event.input_dtypes:
+                about |= {"Input type": event.input_dtypes, "Input Strides": event.structured_input_strides,
+                          "Input Dims": event.structured_input_shapes}  # fmt: skip
+            if event.stack:
+                about["Call stack"] = ";".join(event.stack)
             written.append({
                 "ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
                 "name": event.trace_name, **where, "ts": event.time_range.start,
-                "dur": event.time_range.elapsed_us(),
-                "args": {"Input Dims": event.input_shapes or [], "Sequence number": event.sequence_nr},
+                "dur": event.time_range.elapsed_us(), "args": {**about, "Ev Idx": number},
             })  # fmt: skip
             if event.flow_id:
                 end = {"ph": "s"} if event.flow_start else {"ph": "f", "bp": "e"}
                 written.append({**end, "cat": "fwdbwd", "name": "fwdbwd", "id": event.flow_id, **where,
                                 "ts": event.time_range.start})  # fmt: skip
         with open(path, "w") as file:
-            head = {"schemaVersion": 1, "deviceProperties": [], **self._metadata, "displayTimeUnit": "ms",
-                    "baseTimeNanoseconds": 0, "traceName": path}  # fmt: skip
+            head = {"schemaVersion": 1, "deviceProperties": [], **self._metadata, **(metadata or {}),
+                    "displayTimeUnit": "ms", "baseTimeNanoseconds": 0, "traceName": path}  # fmt: skip
             json.dump({**head, "traceEvents": written}, file)
 
     def supported_export_stacks_metrics(self) -> list[str]:
@@ -618,17 +528,15 @@ class EventList(list):
                     file.write(f"{names} {int(getattr(event, weight))}\n")
 
 
-def _flops_unit(flops: list[int]) -> tuple[float, str]:
-    most = min((f for f in flops if f > 0), default=0)
-    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
-        if most >= unit:
-            return unit, name
-    return 1.0, ""
-
-
-def _shortened_front(path: str, width: int | None) -> str:
-    return path if width is None or len(path) <= width else "..." + path[3 - width :]
-
-
-def _shortened(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= width else text[: width - 3] + "..."
+def _canonicalize_profiler_events(events: Any) -> str:
+    """A line for each event of a Chrome trace in the order of time: its name, its node, the source line."""
+    lines = []
+    for event in sorted(events, key=lambda event: event.get("ts", 0)):
+        about = event["args"]
+        trace = [line.strip() for line in about.get("stack_trace", "").split("\n")]
+        source = [line for line in trace if line.strip("^~ ")]  # others only point into one
+        lines.append(
+            f"event={event.get('name', '')[:30]} node={about.get('node_name', '')} "
+            f"stack_trace={source[-1] if source else ''}"
+        )
+    return "\n".join(lines)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 
 from rushlight._numbered import DeviceType, RecordScope, _EventType
-from rushlight.autograd.profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent, not_measured
+from rushlight.autograd.profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent
 
 
 class _KinetoEvent:
@@ -41,14 +41,16 @@ class _KinetoEvent:
         """Of the arguments, if they were measured."""
         return self._event.input_shapes
 
-    structured_input_shapes = shapes
+    def structured_input_shapes(self) -> list:
+        """The same, with those of the tensors in lists."""
+        return self._event.structured_input_shapes
 
     def dtypes(self) -> list[str]:
-        """Of the arguments: not measured."""
+        """Of the arguments, if they were measured."""
         return self._event.input_dtypes
 
     def structured_input_strides(self) -> list:
-        """Of the arguments: not measured."""
+        """Of the arguments, if they were measured."""
         return self._event.structured_input_strides
 
     def concrete_inputs(self) -> list:
@@ -152,7 +154,7 @@ class _ExtraFields_TorchOp:
     @property
     def inputs(self) -> list:
         """The arguments: not measured."""
-        raise not_measured("memory and layout")
+        raise NotImplementedError("the profiler does not note the memory of tensors")
 
 
 class _ExtraFields_Allocation:

@@ -82,7 +82,7 @@ def schedule(
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable:
     """An `on_trace_ready` that writes each trace into a directory, as the TensorBoard plugin reads them."""
 
@@ -93,7 +93,8 @@ def tensorboard_trace_handler(
             raise RuntimeError("Can't create directory: " + dir_name) from error
         name = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         suffix = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
-        profiler.export_chrome_trace(os.path.join(dir_name, f"{name}.{time.time_ns()}{suffix}"))
+        path = os.path.join(dir_name, f"{name}.{time.time_ns()}{suffix}")
+        profiler.export_chrome_trace(path, use_python_export=use_python_export)
 
     return handle
 
@@ -186,7 +187,7 @@ class _KinetoProfile:
             raise AssertionError("Profiler must be initialized before getting key averages")
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
-    def export_chrome_trace(self, path: str) -> None:
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Writes the last trace for chrome://tracing and Perfetto; compressed if the name ends in .gz."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before exporting chrome trace")

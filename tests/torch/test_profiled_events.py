@@ -1,6 +1,8 @@
 """What the events of a profile tell, each of them: the same in both libraries."""
 
+import json
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
@@ -57,6 +59,104 @@ def _(torch):
     return told
 
 
+ARGUMENTS = """
+x.t().contiguous()
+x.sum(1, keepdim=True), x.sum(), x.sum(dtype=torch.float64)
+torch.cat([x, x], 1), torch.stack((x, x))
+x + 2, x * 2.5, x - 1, x / 2j, x.add(x, alpha=2), x ** 2, x > 0, x.clamp(0, 1)
+x.transpose(0, 1).expand(4, 3, 2), x.view(6), x.reshape(3, 2), x.permute(1, 0)
+x.half().sin(), x.bfloat16().cos(), x.cdouble().exp(), x.long().neg(), x.bool().logical_not(), x.int().abs()
+x.softmax(1), x.relu(), torch.nn.functional.dropout(x, 0.5), x.unsqueeze(0).squeeze(0), x.narrow(1, 0, 2)
+torch.einsum("ij,kj->ik", x, x), torch.where(x > 0, x, x), x.index_select(0, torch.tensor([0])), x[0, 1:]
+torch.nn.functional.conv2d(x[None, None], x[None, None]), x @ x.t(), torch.addmm(x @ x.t(), x, x.t())
+(x.clone().mul_(2), x.clone().fill_(1), x.clone().uniform_(), x.clone().bernoulli_(0.5))
+torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64), torch.arange(3), torch.eye(2)
+""".strip().splitlines()
+# What torch calls otherwise within others, or with what its Python bindings fill in.
+WITHIN = {
+    f"aten::{name}" for name in ("clone", "div_", "to", "bmm", "_convolution", "zeros", "arange", "eye")
+}
+
+
+@pytest.mark.parametrize("text", ARGUMENTS)
+def test_sizes_strides_and_types_of_arguments(text):
+    def told(torch):
+        x = torch.arange(6.0).reshape(2, 3)
+        with import_module(f"{torch.__name__}.autograd.profiler").profile(record_shapes=True) as measured:
+            eval(text, {"torch": torch, "x": x})
+        found = {}
+        for e in measured.function_events:
+            about = e.input_shapes, e.structured_input_shapes, e.structured_input_strides, e.input_dtypes
+            found.setdefault(e.name, []).append(about)
+        return found
+
+    ours, theirs = told(rushlight), told(torch)
+    assert ours
+    for name, found in ours.items():
+        if name not in WITHIN and name in theirs and len(theirs[name]) == len(found):
+            assert found == theirs[name], name
+
+
+@case("stacks of derivatives are those of what they are derivatives of")
+def _(torch):
+    x = torch.ones(2, requires_grad=True)
+    util = import_module(f"{torch.__name__}.autograd.profiler_util")
+    made = [
+        event(torch, scope=scope, sequence_nr=number, stack=stack, fwd_thread=0)
+        for scope, number, stack in ((0, 1, ["a"]), (1, 1, ["b"]), (0, 1, ["c"]), (1, 2, ["d"]), (0, 2, None))
+    ]
+    made[4].set_cpu_parent(made[1])
+    found = util.EventList(made)
+    found._set_backward_stacktraces()
+    return [e.stack for e in found], x.grad
+
+
+@case("what accelerators tell of an event")
+def _(torch):
+    util = import_module(f"{torch.__name__}.autograd.profiler_util")
+    meta = {"grid": "[1, 2, 3]", "stream": "7", "Is asynchronized op": "true", "dtype": '"float"',
+            "other": "1", "est. achieved occupancy %": "2.5", "Seq": "4"}  # fmt: skip
+    told = {(key, field, kind("1")) for key, (field, kind) in util._EVENT_METADATA_KEYS.items()}
+    made = event(torch, extra_meta=meta).event_metadata
+    return sorted(map(str, told)), made, util._build_metadata({"x": "1"}), util.EventMetadata._fields
+
+
+@case("events of a trace in a canonical form")
+def _(torch):
+    util = import_module(f"{torch.__name__}.autograd.profiler_util")
+    events = [
+        {"name": "b" * 40, "ts": 2, "args": {"node_name": "n", "stack_trace": "f(x)\n  g(x)\n  ~~^^\n"}},
+        {"name": "a", "ts": 1, "args": {}},
+        {"args": {"stack_trace": "^^"}},
+    ]
+    return util._canonicalize_profiler_events(events)
+
+
+@case("tables")
+def _(torch):
+    util = import_module(f"{torch.__name__}.autograd.profiler_util")
+    made = util.EventList([event(torch, input_shapes=[[2]], flops=2000)])
+    return (
+        util._build_table(made, header="h", with_flops=True),
+        util._build_table(made),
+        util._build_table([]),
+    )
+
+
+@case("what measuring took")
+def _(torch):
+    profiler = import_module(f"{torch.__name__}.autograd.profiler")
+    with profiler.profile() as measured:
+        torch.ones(2).sin()
+    stats = measured._stats
+    again = measured._parse_kineto_results(measured.kineto_results, 9.0)
+    return (
+        0 < stats.profiling_window_duration_sec < 1, type(stats).__name__,
+        profiler._ProfilerStats() == profiler._ProfilerStats(), profiler._ProfilerStats(2.0), bool(again),
+        err(measured._parse_kineto_results, measured.kineto_results, -1), measured._ensure_function_events(),
+    )  # fmt: skip
+
+
 @case("strides and dtypes of a profile that did not look at arguments")
 def _(torch):
     return [(e.structured_input_strides, e.input_dtypes) for e in profiled(torch, torch.ones(2).sin)]
@@ -80,10 +180,17 @@ def test_it_gives_what_torch_gives(name):
     assert ours == theirs
 
 
-def test_what_is_not_noted_is_not_told():
-    x = rushlight.ones(2)
-    (sin,) = profiled(rushlight, x.sin, record_shapes=True)
-    for name in ("structured_input_strides", "input_dtypes"):
-        assert "NotImplementedError: the profiler notes the shapes" in err(getattr, sin, name)
-    with pytest.raises(NotImplementedError):
-        event(rushlight, extra_meta={"stream": "3"})
+def test_the_trace_tells_them_too(tmp_path):
+    told = []
+    for lib in (rushlight, torch):
+        path = str(tmp_path / lib.__name__)
+        x = lib.ones(2, 3, requires_grad=True)
+        with import_module(f"{lib.__name__}.autograd.profiler").profile(record_shapes=True) as measured:
+            (x * 2).sum().backward()
+        measured.export_chrome_trace(path)
+        events = [e for e in json.loads(Path(path).read_text())["traceEvents"] if e.get("cat") == "cpu_op"]
+        shown = "Input type", "Input Strides", "Input Dims", "Record function id"
+        told.append([(e["name"], [e["args"].get(key) for key in shown]) for e in events if e["name"] in
+                     ("aten::mul", "SumBackward0", "MulBackward0")])  # fmt: skip
+        assert all(e["args"]["External id"] > e["args"]["Ev Idx"] >= 0 for e in events)
+    assert told[0] == told[1]
