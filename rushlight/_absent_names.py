@@ -116,6 +116,14 @@ _higher_order_ops.register_hook: *
 _higher_order_ops.map: *
 _library: *
 _library.custom_ops: CustomOpDef=library.CustomOpDef *
+_library.utils: parse_namespace=_library_utils.parse_namespace lookup_op=_library_utils.lookup_op
+    is_builtin=_library_utils.is_builtin is_out=_library_utils.is_out is_inplace=_library_utils.is_inplace
+    is_functional_schema=_library_utils.is_functional_schema fill_defaults=_library_utils.fill_defaults
+    mutates_and_returns_first_arg=_library_utils.mutates_and_returns_first_arg
+    zip_schema=_library_utils.zip_schema has_kwarg_only_args=_library_utils.has_kwarg_only_args
+    has_kwarg_only_tensors=_library_utils.has_kwarg_only_tensors get_source=_library_utils.get_source
+    has_tensor_arg=_library_utils.has_tensor_arg get_device_arg_index=_library_utils.get_device_arg_index
+    mutated_args_kwargs=_library_utils.mutated_args_kwargs *
 _library.infer_schema: infer_schema=library.infer_schema tuple_to_list=_schema.tuple_to_list *
 _library.fake_profile: MissingOpProfile OpProfile TensorMetadata *
 utils._helion: has_helion? has_helion_package?

@@ -313,12 +313,82 @@ def _dispatch_has_kernel(name: str) -> bool:
 
 def _dispatch_has_kernel_for_dispatch_key(name: str, key: str) -> bool:
     """Whether something was registered for an operation of one's own at this level."""
+    from rushlight._schema import is_said, schema_of
+
+    op = _operator_named(name)
+    if op is None and schema_of(name) is None:
+        raise RuntimeError(f"operator {name} does not exist")
+    if op is None:
+        if key in ("Autograd", "CompositeImplicitAutograd"):
+            return is_said("decomposes", name) is not (key == "Autograd")
+        if key == "AutogradCPU":  # torch's own are at Autograd
+            return False
+        raise NotImplementedError(f"it is not known whether torch registers something for {name} at {key}")
+    composite = None in op.kernels and op.autograd_kernel is op.kernels[None]
+    if key.startswith("Autograd"):
+        return (op.autograd_kernel is not None and not composite) or op.differentiable
+    if key.startswith("Composite"):
+        return None in op.kernels and composite is (key == "CompositeImplicitAutograd")
+    return key.lower() in op.kernels
+
+
+def _dispatch_has_computed_kernel_for_dispatch_key(name: str, key: str) -> bool:
+    """Whether a call of an operation of one's own that comes to this level runs something."""
     op = _operator_named(name)
     if op is None:
         raise RuntimeError(f"operator {name} does not exist")
-    if key.startswith("Autograd"):
-        return op.autograd_kernel is not None or op.differentiable
-    return (None if key.startswith("Composite") else key.lower()) in op.kernels
+    return key.lower() in op.kernels or None in op.kernels or key == "Meta" or key.startswith("Autograd")
+
+
+def _dispatch_find_schema_or_throw(name: str, overload: str) -> Any:
+    """The overload of an operation, to be called by `_dispatch_call_boxed`."""
+    space, _, rest = name.partition("::")
+    found = getattr(getattr(getattr(rushlight.ops, space), rest, None), overload or "default", None)
+    if found is None:
+        raise RuntimeError(f"Could not find schema for {name}.")
+    return found
+
+
+def _dispatch_call_boxed(handle: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls what `_dispatch_find_schema_or_throw` has found."""
+    return handle(*args, **kwargs)
+
+
+def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
+    """The overload of an operation that these arguments are for."""
+    from rushlight._schema import FunctionSchema
+
+    space, _, rest = name.partition("::")
+    packet = getattr(getattr(rushlight.ops, space), rest, None)
+    said = []
+    for overload in packet.overloads() if packet is not None else ():
+        schema = getattr(packet, overload)._schema
+        if not isinstance(schema, FunctionSchema):  # only its name is known
+            continue
+        refusal = schema.refusal(args, kwargs)
+        if refusal is None:
+            return overload
+        said.append(refusal)
+    raise RuntimeError(
+        "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(said)
+    )
+
+
+def _any_output_is_alias_to_input_or_output(args: Any, kwargs: dict, outputs: Any) -> bool:
+    """Whether tensors that are returned share memory with each other or with what was given."""
+
+    def memory(values: Any) -> list:
+        found = []
+        for value in values:
+            if isinstance(value, _C.Tensor):
+                found.append(value.untyped_storage()._cdata)
+            elif isinstance(value, (list, tuple)):
+                found += memory(value)
+        return found
+
+    returned = memory(outputs if isinstance(outputs, tuple) else (outputs,))
+    given = memory((*args, *kwargs.values()))
+    return len(set(returned)) < len(returned) or not set(returned).isdisjoint(given)
 
 
 def _operator_named(name: str) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight
+from rushlight import _autograd_fallback
 from rushlight._operators import Operator, _tensors
 from rushlight._ops import OpOverloadPacket
 
@@ -104,11 +105,18 @@ def _check_schema(op: Operator, args: tuple, kwargs: dict) -> None:
 
 
 def _check_autograd_registration(op: Operator, args: tuple, kwargs: dict) -> None:
-    records = any(t.requires_grad for t in _tensors([list(args), list(kwargs.values())]))
-    if records and op.owner is None and not op.differentiable and op.autograd_kernel is None:
-        outputs = _tensors([op(*_copied(args), **_copied(kwargs))])
-        if not any(output.requires_grad for output in outputs):
-            return
+    """Raises if the kernel itself records: what is registered for a device is below autograd."""
+    given = _tensors([list(args), list(kwargs.values())])
+    registered = op.owner is not None or op.differentiable or op.autograd_kernel is not None
+    if registered or not any(tensor.requires_grad for tensor in given):
+        return
+    before = _autograd_fallback._get_autograd_fallback_mode()
+    _autograd_fallback._set_autograd_fallback_mode("nothing")
+    try:
+        outputs = _tensors([op(*args, **kwargs)])
+    finally:
+        _autograd_fallback._set_autograd_fallback_mode(before)
+    if any(output.requires_grad and all(output is not tensor for tensor in given) for output in outputs):
         raise AssertionError(
             f"{op.key}: at least one output of this operator has requires_grad=True but the operator does "
             "not have an autograd kernel defined at an autograd key (e.g. DispatchKey::Autograd). This could "

@@ -295,6 +295,11 @@ class FunctionSchema:
         self.returns = [Argument(one) for one in _split(returns[1:-1] if several else returns)]
         self.is_mutable = any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
 
+    def _is_view_op(self) -> bool:
+        """Whether it returns a view of what it is given."""
+        shared = [each.alias_info for each in self.returns if each.alias_info is not None]
+        return any(not alias.is_write for alias in shared)
+
     def __str__(self) -> str:
         words, keyword = [], False
         for argument in self.arguments:

@@ -183,13 +183,11 @@ def _set_grad_enabled(enabled: bool) -> None:
     _C.set_grad_enabled(enabled)
 
 
-def _any_requires_grad(*values: Any) -> bool:
-    """Whether one of the tensors among the values, or in lists among them, requires grad."""
-    return any(
-        _any_requires_grad(*value) if isinstance(value, (list, tuple)) else value.requires_grad
-        for value in values
-        if isinstance(value, (list, tuple, _C.Tensor))
-    )
+def _any_requires_grad(*args: Any, **kwargs: Any) -> bool:
+    """Whether one of the tensors among the arguments, or in lists among them, requires grad."""
+    values = (*args, *kwargs.values())
+    lists = [value if isinstance(value, (list, tuple)) else (value,) for value in values]
+    return any(isinstance(value, _C.Tensor) and value.requires_grad for each in lists for value in each)
 
 
 class _EngineBase:

@@ -1,6 +1,7 @@
 """torch.library.custom_op: what of a call autograd sees, what writing operations record, tags, refusals: as "
 "in torch."""
 
+import importlib
 import itertools
 import logging
 import re
@@ -256,6 +257,52 @@ def _(torch):
     return told, f(one), lines, made(2, "cpu"), make.said(made, 2, "meta"), own.later(one), own.last(one)
 
 
+@case("what is asked about schemas, names and arguments")
+def _(torch):
+    utils = importlib.import_module(f"{torch.__name__}._library.utils")
+    native, aten, x, y = torch._C, torch.ops.aten, torch.ones(2, requires_grad=True), torch.ones(2)
+    texts = (
+        "Tensor x) -> Tensor",
+        "Tensor(a) x) -> Tensor(a)",
+        "Tensor(a!) x) -> Tensor",
+        "Tensor x) -> ()",
+        ") -> int",
+    )
+    some = (
+        aten.sin.default,
+        aten.sin_.default,
+        aten.sin.out,
+        aten.add.Tensor,
+        aten.zeros.default,
+        aten.view.default,
+    )
+    alias = native._any_output_is_alias_to_input_or_output
+    outputs = ((y,), (y.clone(),), (y[:1],), ([y],), (y.clone(), 3, None))
+    return (
+        [utils.is_functional_schema(f"f({text}") for text in texts],
+        [
+            utils.is_functional_schema(native.parse_schema(f"f({text}"), allow_valid_view=True)
+            for text in texts
+        ],
+        [utils.mutates_and_returns_first_arg(op) for op in some],
+        [utils.mutated_args_kwargs(op._schema) for op in some],
+        [(utils.has_kwarg_only_args(op._schema), utils.has_kwarg_only_tensors(op._schema)) for op in some],
+        [(utils.has_tensor_arg(op._schema), op._schema._is_view_op()) for op in some],
+        utils.fill_defaults(aten.sum.dim_IntList._schema, (y,), {}),
+        [(a.name, v) for a, v in utils.zip_schema(aten.sum.dim_IntList._schema, (y, [1]), {"dtype": None})],
+        [str(utils.lookup_op(name)) for name in ("aten::sin", "aten::sum.dim_IntList")],
+        err(utils.parse_namespace, "sin"),
+        [
+            native._any_requires_grad(*a, **k)
+            for a, k in (((x,), {}), ((y,), {}), (([y, x],), {}), ((y, 3), {"k": x}))
+        ],
+        [alias((y,), {}, each) for each in outputs] + [alias((), {"k": y}, (y,)), alias((), {}, (y, y))],
+        [native._jit_resolve_packet("aten::sum", y, **k) for k in ({}, {"dim": 1})],
+        err(native._jit_resolve_packet, "aten::sum"),
+        native._dispatch_call_boxed(native._dispatch_find_schema_or_throw("aten::sin", ""), y),
+    )
+
+
 @case("what is said by opcheck, and by the defaults of a schema")
 def _(torch):
     make = Maker(torch)
@@ -276,6 +323,7 @@ def _(torch):
     return (
         make.said(torch.library.opcheck, own.bare, (x,), test_utils=check),
         make.said(torch.library.opcheck, own.bare, (x.detach(),), test_utils=check),
+        make.said(torch.library.opcheck, own.recorded, (x,), test_utils=check),
         make.said(torch.library.opcheck, own.shared, (x.detach(),), test_utils="test_schema"),
         [argument.default_value for argument in f._opoverload._schema.arguments],
         f(x.double()).dtype,
