@@ -168,6 +168,8 @@ class KeptHooks {
 };
 bool is_packed(PyObject* o);
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
+// What is unpacked gets the tangent of `from`, the value that was packed.
+void share_packed_tangent(Tensor* from, PyObject* packed);
 // `out` >= 0: the value is that output of `node`.
 Ref<PyObject> unpack_packed(Node* node, PyObject* packed, int out);
 // To be called before t is written in place; tells who watches (allow_mutation_on_saved_tensors).

@@ -163,7 +163,10 @@ PyObject* node_metadata(PyObject* self, void*) {
 PyObject* node_variable(PyObject* self, void*) {
   Node* node = self_node(self);
   if (node->kind != Node::accumulate) {
-    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", node_name(node).c_str());
+    std::string name = node_name(node);
+    if (size_t end = name.rfind(':'); end != std::string::npos)
+      name.erase(0, end + 1);  // as the class is named
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", name.c_str());
     return nullptr;
   }
   return Py_NewRef(node->leaf()->object());

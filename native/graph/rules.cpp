@@ -1,10 +1,10 @@
 #include "rules.h"
 
 #include "../python/forward_mode.h"
+#include "../python/functions.h"
 #include "../python/lazy_views.h"
 #include "../python/primitive.h"
 #include "../python/rare_ops.h"
-#include "../python/types.h"
 #include "custom.h"
 #include "dispatching.h"
 #include "errors.h"
@@ -244,6 +244,8 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
     }
     args.values[args.count++] = value.release();
   }
+  // A subclass is not told of the steps of a derivative, as torch takes them below Python.
+  Switched<&Modes::torch_function> below(modes.torch_function && !any_overrides(args.values, args.count));
   return checked(PyObject_Vectorcall(rule.function, args.values, args.count, nullptr));
 }
 

@@ -5,7 +5,7 @@
 // the history of the value, and the unpack hook turns it into a tensor again. SavedTensor, what
 // `grad_fn._raw_saved_self` gives, sets hooks on one value after the fact.
 #include "../python/collector.h"
-#include "../python/primitive.h"
+#include "../python/forward_mode.h"
 #include "custom.h"
 #include "dispatching.h"
 #include "living.h"
@@ -24,7 +24,8 @@ struct Packed {
   PyObject* unpack_hook;
   Node* history;  // of the value that was saved: its grad_fn, or the accumulator of a leaf
   uint32_t output_nr;
-  bool own;  // value is an alias of what the pack hook was given and returned
+  bool own;      // value is an alias of what the pack hook was given and returned
+  Tensor* dual;  // has the tangent of the value that was saved; null: it had none
 };
 
 // A handle on one saved value of a node.
@@ -54,6 +55,7 @@ int packed_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(packed->value);
   Py_VISIT(packed->unpack_hook);
   Py_VISIT(packed->history);
+  Py_VISIT(packed->dual);
   return 0;
 }
 int packed_clear(PyObject* self) {
@@ -61,6 +63,7 @@ int packed_clear(PyObject* self) {
   Py_CLEAR(packed->value);
   Py_CLEAR(packed->unpack_hook);
   Py_CLEAR(packed->history);
+  Py_CLEAR(packed->dual);
   return 0;
 }
 void packed_dealloc(PyObject* self) {
@@ -134,14 +137,23 @@ Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, PyObject* pack_hook
   packed->history = history.release();
   packed->output_nr = edge.nr;
   packed->own = own;
-  return Ref<PyObject>(reinterpret_cast<PyObject*>(packed));
+  Ref<PyObject> kept(reinterpret_cast<PyObject*>(packed));
+  if (carrying()) share_packed_tangent(t, kept.get());
+  return kept;
+}
+
+// The tangent that the value has by the level that is open now, or empty.
+TensorRef packed_tangent(const Packed* packed) {
+  return packed->dual && carrying() ? tangent_of(packed->dual) : TensorRef();
 }
 
 // t's values with the history of what was saved there: another tensor, unless neither has one.
 Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, int out) {
   Node* history = out >= 0 ? node : packed->history;
-  if (!is_differentiable(t->dtype) || !(history || t->requires_grad())) return share(t->object());
+  TensorRef tangent = packed_tangent(packed);
+  if (!is_differentiable(t->dtype) || !(history || t->requires_grad() || tangent)) return share(t->object());
   TensorRef with = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+  if (tangent) share_tangent(packed->dual, with.get());
   if (!history) return Ref<PyObject>(with.release_object());
   Py_INCREF(history->object());
   // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
@@ -472,6 +484,15 @@ void announce_write(Tensor* t) {
 }
 
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
+
+void share_packed_tangent(Tensor* from, PyObject* o) {
+  if (!tangent_of(from)) return;
+  Packed* packed = as_packed(o);
+  int64_t none = 0;
+  if (!packed->dual)
+    packed->dual = new_tensor({&none, 1}, from->dtype).release();  // its elements are nobody's
+  share_tangent(from, packed->dual);
+}
 
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by) {
   // Held for the call: a hook may leave its own context.

@@ -187,8 +187,9 @@ void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyO
 void share_saved_tangents(FunctionNode* node, PyObject* values) {
   for (uint16_t i = 0; i < node->saved_count; i++) {
     PyObject *saved = node->saved[i].object, *o = PyTuple_GET_ITEM(values, i);
-    if (saved && saved != o && is_tensor(saved) && is_tensor(o))
-      share_tangent(as_tensor(o), as_tensor(saved));
+    if (!saved || saved == o || !is_tensor(o)) continue;
+    if (is_tensor(saved)) share_tangent(as_tensor(o), as_tensor(saved));
+    else if (is_packed(saved)) share_packed_tangent(as_tensor(o), saved);
   }
 }
 

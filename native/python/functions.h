@@ -24,6 +24,7 @@ struct Call {
 };
 
 bool overrides_torch_function(PyObject* o);
+bool any_overrides(PyObject* const* values, size_t count);  // of the tensors among them
 // Types that plainly do not override; everything else is looked up.
 inline bool surely_plain(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);

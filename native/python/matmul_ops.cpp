@@ -624,7 +624,7 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (weight->ndim == 1) {
       if (bias) {
         check_linear_dtypes(bias, x, weight);
-        if (x->ndim != 1 || bias->ndim > 0) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
+        if (x->ndim == 2 || bias->ndim > 0) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
         Py_RETURN_NONE;
       }
       static Primitive& turned = primitive("t");

@@ -348,6 +348,7 @@ void share_output_tangents(Node* node, PyObject* result) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
     if (slot->object && is_tensor(slot->object)) share_tangent(out, as_tensor(slot->object));
+    else if (slot->object && is_packed(slot->object)) share_packed_tangent(out, slot->object);
     slot++;
   }
 }
@@ -695,6 +696,8 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
   // Torch writes before it refuses to count the write: what else is wrong with the call is said first.
   if (!modes.inference && !counts_writes(self)) try_write(op, args, self);
+  static Primitive& copy = primitive("copy");
+  if (needs && !is_differentiable(self->dtype) && &op == &copy) needs = 0;  // whole numbers get no history
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
   if (recording() && !op.no_derivative) refresh_inputs(op, args);
   bool records = (needs || base_needs) && recording() && is_differentiable(self->dtype);

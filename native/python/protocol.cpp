@@ -1,5 +1,6 @@
 // The __torch_function__ protocol: who is asked, and how. Read `overrides_torch_function` first; the order in
 // which overriding arguments are asked is rushlight/overrides.py's business.
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,11 @@ bool overrides_torch_function(PyObject* o) {
   if (is_plain_tensor(o)) return false;
   PyObject* method = _PyType_Lookup(Py_TYPE(o), protocol_name);
   return method && method != disabled_protocol;
+}
+
+bool any_overrides(PyObject* const* values, size_t count) {
+  return std::any_of(values, values + count,
+                     [](PyObject* o) { return is_tensor(o) && overrides_torch_function(o); });
 }
 
 PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs) {

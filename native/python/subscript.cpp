@@ -27,7 +27,11 @@ Ref<PyObject> number(int64_t i) { return checked(PyLong_FromLongLong(i)); }
         Py_TYPE(o)->tp_name);
 }
 
-[[noreturn]] void fail_index_of_number() {
+[[noreturn]] void fail_index_of_number(int64_t i) {
+  if (i) {
+    fail(PyExc_IndexError,
+         ("index " + std::to_string(i) + " is out of bounds for dimension 0 with size 0").c_str());
+  }
   fail(PyExc_IndexError,
        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
        "convert "
@@ -39,7 +43,7 @@ TensorRef select_at(Tensor* t, int dim, PyObject* index, int named_dim) {
   int overflow;
   long long i = PyLong_AsLongLongAndOverflow(index, &overflow);
   if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
-  if (t->ndim == 0) fail_index_of_number();
+  if (t->ndim == 0) fail_index_of_number(i);
   if (i < -t->size(dim) || i >= t->size(dim)) {
     fail_with_tensor(PyExc_IndexError,
                      "index " + std::to_string(i) + " is out of bounds for dimension " +
@@ -150,11 +154,12 @@ struct Walker {
 
   explicit Walker(Tensor* t, bool to_write = false) : self(t), view(share(t)), written(to_write) {}
 
-  void walk(PyObject* const* items, Py_ssize_t n) {
+  // `alone`: the one item was given as it is, not in a tuple.
+  void walk(PyObject* const* items, Py_ssize_t n, bool alone = false) {
     int specified = 0;
     for (Py_ssize_t i = 0; i < n; i++) specified += dims_of(items[i]);
-    if (specified > self->ndim && !self->ndim && n == 1) {
-      if (PyLong_Check(items[0])) fail_index_of_number();
+    if (specified > self->ndim && !self->ndim && alone) {
+      if (PyLong_Check(items[0])) select_at(self, 0, items[0], 0);  // which refuses it
       if (PySlice_Check(items[0])) fail(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
     }
     if (specified > self->ndim)
@@ -238,7 +243,7 @@ void walk_any(Walker& walker, PyObject* index) {
     Ref<PyObject> tuple = checked(PySequence_Tuple(index));
     walker.walk(&PyTuple_GET_ITEM(tuple.get(), 0), PyTuple_GET_SIZE(tuple.get()));
   } else {
-    walker.walk(&index, 1);
+    walker.walk(&index, 1, true);
   }
 }
 

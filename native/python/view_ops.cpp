@@ -706,7 +706,7 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
                                    " doesn't match the broadcast shape " + sizes_text(shape));
     }
     if (result->is_meta()) return result.release_object();
-    warn_of_lost_imaginary(source, result->dtype);
+    if (result->numel) warn_of_lost_imaginary(source, result->dtype);
     TensorRef from = share(source);
     if (out && source->storage == out->storage && source != out) from = safe_to_read(source, out);
     copy_into(result.get(), from.get());
@@ -731,6 +731,7 @@ PyObject* fill_forward(const Primitive&, PyObject* const* args, Tensor* out) {
             "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
     }
     if (!t->is_meta()) number = item(value);
+    if (t->numel) warn_of_lost_imaginary(value, t->dtype);
   } else if (!scalar_from_python(args[1], number)) {
     failf(PyExc_TypeError, "fill_(): argument 'value' must be Number, not %s", Py_TYPE(args[1])->tp_name);
   }

@@ -126,7 +126,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
             "supported."
         )
-    if tensor.shape != tangent.shape:
+    inference = _C.is_inference_mode_enabled()  # where nothing is carried
+    if not inference and tensor.shape != tangent.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, "
             f"this is not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient "
@@ -138,7 +139,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "is already deleted."
         )
     dual = _aliased(tensor)
-    if not _C.is_inference_mode_enabled():
+    if not inference:
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
     return dual
 

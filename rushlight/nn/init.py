@@ -161,9 +161,7 @@ def eye_(tensor):
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with rushlight.no_grad():
-        tensor.zero_()
-        diagonal = rushlight.arange(min(tensor.shape), device=tensor.device)
-        tensor[diagonal, diagonal] = 1
+        rushlight.eye(*tensor.shape, out=tensor, requires_grad=tensor.requires_grad)
     return tensor
 
 

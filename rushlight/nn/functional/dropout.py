@@ -172,5 +172,6 @@ def _batched(input, dims, p, training, inplace):
     """Channel dropout; an input of other than ``dims`` dimensions lacks its batch dimension and gets one."""
     if input.dim() == dims:
         return _dropout(input, p, training, inplace, by_channel=True)
-    result = _dropout(input.unsqueeze(0), p, training, inplace, by_channel=True).squeeze(0)
-    return input if inplace else result
+    if inplace:
+        return _dropout(input.unsqueeze_(0), p, training, True, by_channel=True).squeeze_(0)
+    return _dropout(input.unsqueeze(0), p, training, False, by_channel=True).squeeze(0)

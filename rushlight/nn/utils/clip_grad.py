@@ -91,6 +91,9 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
     """Limit every element of the gradients in place to [-clip_value, clip_value]."""
     limit, gradients = float(clip_value), _gradients(parameters)
     if not gradients:  # torch groups them by device first, which takes no empty list
-        raise RuntimeError("Expected !nested_tensorlist[0].empty() to be true, but got false.")
+        raise RuntimeError(
+            "Expected !nested_tensorlist[0].empty() to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     for grad in gradients:
         grad.clamp_(min=-limit, max=limit)
