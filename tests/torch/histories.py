@@ -1,8 +1,9 @@
 """Random programs about the history of tensors: views, writes, hooks, passes and modes in any order, of the
-statements in histories.txt. Every statement is tried; `run` tells what it made, and what became of everything
-in the end, in a form that two libraries can be compared by."""
+statements in histories_made.txt and histories_done.txt. Every statement is tried; `run` tells what it made,
+and what became of everything in the end, in a form that two libraries can be compared by."""
 
 import copy
+import functools
 import random
 import re
 import warnings
@@ -16,11 +17,12 @@ KINDS = {"view": 25, "value": 26, "write": 25, "hook": 7, "backward": 11, "mode"
 
 def _statements():
     found = {}
-    for line in Path(__file__).with_suffix(".txt").read_text().splitlines():
-        if line.startswith("["):
-            kind = found.setdefault(line[1:-1], [])
-        elif not line.startswith("#"):
-            kind.append(line)
+    for name in ("histories_made.txt", "histories_done.txt"):
+        for line in Path(__file__).with_name(name).read_text().splitlines():
+            if re.fullmatch(r"\[\w+\]", line):
+                kind = found.setdefault(line[1:-1], [])
+            elif not line.startswith("#"):
+                kind.append(line)
     return found
 
 
@@ -30,8 +32,9 @@ STATEMENTS = _statements()
 def program(seed):
     """Lines of (depth, kind, name of the result or None, statement)."""
     draw = random.Random(seed)
-    names, lines, ends = ["x", "w", "c", "e"], [], []
-    while sum(kind != "mode" for _, kind, *_ in lines) < STEPS:
+    start = draw.choice(STATEMENTS["start"][:1] if draw.random() < 0.5 else STATEMENTS["start"])
+    names, lines, ends = ["x", "w", "c", "e"], [(0, "start", None, start)], []
+    while sum(kind != "mode" for _, kind, *_ in lines) <= STEPS:
         kind = draw.choices(list(KINDS), KINDS.values())[0]
         if kind == "mode" and len(ends) == 2:
             continue
@@ -69,6 +72,7 @@ def _told_number(value):
 
 def _numbers(tensor):
     try:
+        tensor = tensor.to_dense() if tensor.is_sparse else tensor
         if tensor.dtype.itemsize == 4 and not tensor.is_floating_point():
             tensor = tensor.view(
                 tensor.real.new_zeros(0).float().dtype
@@ -107,9 +111,10 @@ def _told(torch, value, is_gradient=False):
     for name in ("requires_grad", "is_leaf", "retains_grad", "output_nr", *_METHODS):
         told[name] = ask(name)
     if not is_gradient:  # how a gradient was made is nobody's business
+        sparse = value.layout is not torch.strided
         told |= {
-            "strides": list(value.stride()),
-            "offset": value.storage_offset(),
+            "strides": str(value.layout) if sparse else list(value.stride()),
+            "offset": None if sparse else value.storage_offset(),
             "_version": ask("_version"),
         }
         told["base"] = list(base.shape) if isinstance(base, torch.Tensor) else base
@@ -126,6 +131,8 @@ def _memory(tensor):
 
 def _places(tensor):
     """Where in memory the elements are, one after the other."""
+    if tensor.is_sparse:
+        return []
     places = [tensor.storage_offset()]
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         places = [place + k * stride for place in places for k in range(size)]
@@ -140,7 +147,8 @@ def _overlap(torch, text, tensors):
         places = _places(tensors[name])
         if len(set(places)) < len(places):
             return True
-        lying.setdefault(tensors[name].untyped_storage().data_ptr(), []).append(places)
+        if places:
+            lying.setdefault(tensors[name].untyped_storage().data_ptr(), []).append(places)
     return any(places != where[0] or (products and where[1:]) for where in lying.values() for places in where)
 
 
@@ -161,11 +169,14 @@ def run(torch, lines):
     names = {"torch": torch, "copy": copy, "log": log, "f": f, **functions(torch)}
     names |= {"F": torch.nn.functional, "fw": torch.autograd.forward_ad}
     names["checkpoint"] = torch.utils.checkpoint.checkpoint
+    names["selective"] = functools.partial(
+        torch.utils.checkpoint.create_selective_checkpoint_contexts,
+        [torch.ops.aten.sin.default, torch.ops.aten.mm.default],
+    )
     torch.default_generator.manual_seed(0)
     names["x"] = torch.tensor([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)
     names["w"] = torch.tensor([[1.0, 2.0], [-0.5, 3.0]], requires_grad=True)
     names["c"] = torch.tensor([[0.1, 0.2], [0.3, 0.4]])
-    names["e"] = names["x"] * names["w"]
     names["i"], names["m"] = torch.tensor([1, 0]), torch.tensor([[True, False], [False, True]])
 
     def tensors():
