@@ -177,8 +177,8 @@ inline f64v atanh(f64v x) {
                              0x1.c71c725965036p-4, 0x1.745cde136d381p-4, 0x1.3b20b1aecff44p-4,
                              0x1.0f5c395c281d1p-4, 0x1.0f6859ea146acp-4);
   f64v y = a < 0.17 ? fma(a, tail, a) : 0.5 * log_joined(f, e, off);
-  return libm_unless(
-      a < 1.0, with_sign(y, x), [](double x) { return ::atanh(x); }, x);
+  y = a < 1.0 ? y : a == 1.0 ? splat<f64v>(INFINITY) : splat<f64v>(NAN);
+  return with_sign(y, x);
 }
 
 // sqrt(x^2 + y^2), corrected by what its square lacks.
@@ -252,7 +252,8 @@ inline f64v erfc(f64v x) {
 // Exponents of up to 3: beyond, the error of the logarithm would show. Powers that are numbers are exact:
 // less than a third of a unit is lost before the result is rounded.
 inline f64v pow_of_parts(f64v x, f64v y) {
-  auto [high, low] = log_parts(x);
+  f64v a = magnitude(x);
+  auto [high, low] = log_parts(a);
   auto [p, p_low] = product_parts(high, y);
   auto [r, r_low, n] = reduce_exp(p);
   auto [one_and_r, lost] = sum_parts(splat<f64v>(1.0), r);
@@ -260,8 +261,14 @@ inline f64v pow_of_parts(f64v x, f64v y) {
                          1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
   f64v rest = fma(r * r, tail, lost);  // e^r = 1 + r + r^2 / 2 + ...
   rest = fma(one_and_r + rest, fma(low, y, p_low) + r_low, rest);
+  f64v result = times_power(one_and_r + rest, n.bits), size = magnitude(y);
+  i64v negative = x < 0.0;
+  if (any(negative)) {  // the sign of odd powers; NaN where the exponent is not whole
+    f64v even = size == 0.0 ? result : size == 2.0 ? result : splat<f64v>(NAN);
+    result = negative ? (size == 1.0 ? -result : size == 3.0 ? -result : even) : result;
+  }
   return libm_unless(
-      is_ordinary(x) & (magnitude(y) <= 3.0) & (magnitude(p) <= 700.0), times_power(one_and_r + rest, n.bits),
+      is_ordinary(a) & (size <= 3.0) & (magnitude(p) <= 700.0), result,
       [](double x, double y) { return ::pow(x, y); }, x, y);
 }
 
