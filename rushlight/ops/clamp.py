@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Number
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -80,23 +81,21 @@ def _clamp_call(input, low, high, name="clamp"):
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(low, complex) or isinstance(high, complex):
         low, high = _real_bounds(name, input, low, high)
+    if low is None and isinstance(high, Tensor):
+        return ops.minimum if not _differentiated(input, high) else _at_most, (input, high)
+    if high is None and isinstance(low, Tensor):
+        return ops.maximum if not _differentiated(input, low) else _at_least, (input, low)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
-        from numbers import Number
-
         # Of a tensor and a number, the tensor counts as a number if it can.
         if isinstance(low, Number) and _is_number(high):
             return _clamp_call(input, low, high.item(), name)
         if isinstance(high, Number) and _is_number(low):
             return _clamp_call(input, low.item(), high, name)
-        if not all(bound is None or isinstance(bound, Tensor) for bound in (low, high)):
+        if not (isinstance(low, Tensor) and isinstance(high, Tensor)):
             raise invalid_combination(
                 "clamp", (input, low, high), "Tensor input, Tensor min = None, Tensor max = None",
                 "Tensor input, Number min = None, Number max = None",
             )  # fmt: skip
-        if low is None:
-            return ops.minimum if not _differentiated(input, high) else _at_most, (input, high)
-        if high is None:
-            return ops.maximum if not _differentiated(input, low) else _at_least, (input, low)
         return ops.clamp, (input, low, high)
     if low is None:
         return ops.clamp_max_scalar, (input, high)
@@ -132,10 +131,10 @@ def _clamp_onto(name, self, min, max):
         raise
 
 
-def _differentiated(*tensors):
-    if _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
+def _differentiated(a, b):
+    if (a.requires_grad or b.requires_grad) and _C.is_grad_enabled():
         return True
-    return any(_C.tangent(t) is not None for t in tensors)
+    return _C.tangent(a) is not None or _C.tangent(b) is not None
 
 
 def _of_one_dtype(*tensors):

@@ -146,6 +146,9 @@ attribute("real", lambda self: real(self), lambda self, value: _write(real(self)
 attribute("imag", lambda self: imag(self), lambda self, value: _write(imag(self), value))
 
 
+_PARTS = (_C.float16, _C.float32, _C.float64)
+
+
 @function
 def complex(real, imag, *, out=None):
     """The complex numbers with the given real and imaginary parts.
@@ -175,12 +178,15 @@ def complex(real, imag, *, out=None):
 
 
 def _check_parts(a, b):
+    kind = a.dtype
+    if kind is b.dtype and kind in _PARTS:
+        return
     names = [type_name(t.dtype) for t in (a, b)]
-    if not all(t.dtype in (_C.float16, _C.float32, _C.float64) for t in (a, b)):
+    if kind not in _PARTS or b.dtype not in _PARTS:
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
         )
-    if a.dtype != b.dtype:
+    if kind != b.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
         )
