@@ -117,8 +117,8 @@ class RNNBase(Module):
         if self.mode not in _GATES:
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
-    # The weights in the order of use are kept in a list, which programs may replace. It is looked up anew once
-    # a name means another tensor than then, as under functional_call.
+    # The weights in the order of use are kept in a list, which programs may replace. It is looked up again
+    # when a name means another tensor than then, as under functional_call.
 
     def _init_flat_weights(self):
         weights = [getattr(self, name, None) for name in self._flat_weights_names]
