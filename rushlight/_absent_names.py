@@ -87,8 +87,8 @@ utils.model_zoo: load_url=hub.load_state_dict_from_url tqdm=hub.tqdm
 _modules("""
 _dynamo: OptimizedModule=nn._optimized.OptimizedModule allow_in_graph@ assume_constant_result@ disable@
     disallow_in_graph@ explain export forbid_in_graph@ graph_break is_compiling?
-    is_dynamo_supported? is_inductor_supported? list_backends=compiler.list_backends mark_dynamic mark_static
-    mark_static_address maybe_mark_dynamic nonstrict_trace@ optimize@ optimize_assert@ register_backend
+    is_dynamo_supported? is_inductor_supported? list_backends=compiler.list_backends mark_dynamic! mark_static!
+    mark_static_address! maybe_mark_dynamic! nonstrict_trace@ optimize@ optimize_assert@ register_backend
     reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
 _dynamo.config: suppress_errors=False compiled_autograd=False recompile_limit=8 cache_size_limit=8
     accumulated_recompile_limit=256 accumulated_cache_size_limit=256 log_compilation_metrics=True
@@ -101,7 +101,7 @@ _dynamo.compiled_autograd: _disable reset=compiler.reset enable
 _dynamo.testing: CompileCounter CompileCounterWithBackend EagerAndRecordGraphs make_test_cls_with_patches
     rand_strided same
 _dynamo.trace_rules: _as_posix_path=_compile.posix_path
-_dynamo.decorators: disable@ mark_static_address
+_dynamo.decorators: disable@ mark_dynamic! mark_static! mark_static_address! maybe_mark_dynamic!
 _dynamo.eval_frame: OptimizedModule=nn._optimized.OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
 _dynamo.external_utils: is_compiling?
