@@ -61,11 +61,20 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith(inner):
                 sys.modules.setdefault(torch_name(name), loaded)
                 loaded.__name__ = torch_name(name)
-        name_parameters("torch")
+        name_types("torch")
 
 
-def name_parameters(package: str) -> None:
-    """Lets the classes of parameters say that they are torch's or ours: libraries tell whose a tensor is."""
+def name_types(package: str) -> None:
+    """Lets parameters, dtypes and their like say that they are torch's or ours: libraries tell by the
+    module of a type whose it is."""
+    for kind in (
+        rushlight.dtype,
+        rushlight.device,
+        rushlight.Size,
+        rushlight.layout,
+        rushlight.memory_format,
+    ):
+        kind.__module__ = package
     for kind in vars(sys.modules.get("rushlight.nn.parameter", object)).values():
         if isinstance(kind, type) and kind.__module__.endswith("nn.parameter"):
             kind.__module__ = f"{package}.nn.parameter"

@@ -14,7 +14,7 @@ def type_name(value: Any) -> str:
     home, name = getattr(kind, "__module__", ""), kind.__name__
     if (home, name) == ("torch", "Tensor") or issubclass(kind, BaseException):
         return name
-    if name in _TORCHS and home.startswith("rushlight"):
+    if name in _TORCHS and home in ("rushlight", "torch"):
         return f"torch.{name}"
     if home == "rushlight.storage":
         return f"torch.storage.{name}"

@@ -49,6 +49,7 @@ def test_what_can_be_answered_is():
     assert torch._dynamo.disable(len) is len
     assert torch._dynamo.disable()(len) is len
     x = torch.ones(2)
+    assert torch._guards.active_fake_mode() is None and torch._guards.detect_fake_mode([x]) is None
     assert torch._dynamo.mark_static_address(x) is None and torch._dynamo.mark_dynamic(x, 0) is None
     assert torch.func.functional_call(torch.nn.Identity(), {}, torch.ones(1)).item() == 1
     assert torch.distributed.fsdp.ShardingStrategy.FULL_SHARD.name == "FULL_SHARD"

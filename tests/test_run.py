@@ -192,6 +192,30 @@ assert pickle.loads(pickle.dumps(type(weight))) is torch.nn.parameter.Parameter
 """
 
 
+TYPES = """\
+import io, pickle, torch
+values = [torch.float32, torch.device("cpu"), torch.Size([1]), torch.strided, torch.contiguous_format]
+print({type(value).__module__ for value in values}, type(values[0]), torch.dtype is type(values[0]))
+assert pickle.loads(pickle.dumps(values)) == values
+file = io.BytesIO()
+torch.save(values[:3], file)
+file.seek(0)
+assert torch.load(file) == values[:3]
+try:
+    torch.ones(2) + torch.float32
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_types_of_what_is_no_tensor_are_torchs(program):
+    result = program(TYPES)
+    assert result.stderr == ""
+    first, second = result.stdout.splitlines()
+    assert first == "{'torch'} <class 'torch.dtype'> True"
+    assert second == "unsupported operand type(s) for +: 'Tensor' and 'torch.dtype'"
+
+
 @pytest.mark.parametrize("first", ["", "import rushlight.nn\n", "import torch.nn.parameter\n"])
 def test_a_parameter_is_torchs(program, first):
     """Libraries tell whose tensor it is by the module of its class."""

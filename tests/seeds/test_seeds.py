@@ -7,7 +7,7 @@ import sys
 import pytest
 import seed_programs
 
-from rushlight._alias import TorchFinder, name_parameters, rushlight_name
+from rushlight._alias import TorchFinder, name_types, rushlight_name
 
 NUMBER = re.compile(r"-?\d+\.\d*(?:e[-+]\d+)?")
 
@@ -28,7 +28,7 @@ def torch_is_rushlight():
         sys.meta_path.remove(finder)
         for name, module in take_torch().items():  # they say their own names again
             module.__name__ = module.__spec__.name if module.__spec__ else rushlight_name(name)
-        name_parameters("rushlight")
+        name_types("rushlight")
         sys.modules.update(before)
 
 
