@@ -61,6 +61,7 @@ _functorch.deprecated: combine_state_for_ensemble functionalize grad grad_and_va
 _functorch.make_functional: FunctionalModule FunctionalModuleWithBuffers
 _functorch.python_key: make_fx pythonkey_decompose
 _functorch.config: functionalize_rng_ops=False fake_tensor_allow_meta=False donated_buffer=False
+    check_custom_op_aliasing=True error_on_custom_op_aliasing=False
     activation_memory_budget=1 patch=_compile.patch
 _functorch.aot_autograd: *
 _decomp: *
@@ -105,7 +106,7 @@ _dynamo.decorators: disable@ mark_dynamic! mark_static! mark_static_address! may
 _dynamo.eval_frame: OptimizedModule=nn._optimized.OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
 _dynamo.external_utils: is_compiling?
-_dynamo.utils: clone_input counters is_compile_supported? LazyString=_logging.LazyString
+_dynamo.utils: clone_input=_compile.clone_input counters is_compile_supported? LazyString=_logging.LazyString
 _dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
 _guards: CompileContext TracingContext active_fake_mode=_compile.no_fake_mode
     detect_fake_mode=_compile.no_fake_mode
@@ -175,7 +176,7 @@ _native.ops.topk:
 _native.ops.topk.cutedsl_impl: _RADIX_MIN_N_MULTIPLIER=1 _REGISTER_N_RANGE=_compile.no_range
 _prims: utils=_prims_common *
 _utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile.file_path
-    get_file_path_2=_compile.file_path log_export_usage
+    get_file_path_2=_compile.joined_path log_export_usage
 _C._profiler: gather_traceback=profiler._traceback.gather_traceback
     symbolize_tracebacks=profiler._traceback.symbolize_tracebacks
     CapturedTraceback=profiler._traceback.CapturedTraceback

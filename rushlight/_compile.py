@@ -50,6 +50,22 @@ def writable_path(path: str) -> str:
     return path
 
 
+def clone_input(x: Any, *, dtype: Any = None) -> Any:
+    """A copy of a tensor that lies in memory as it does, gaps and shared places included."""
+    import rushlight
+
+    with rushlight.no_grad():
+        span = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
+        memory = x.as_strided((span if x.numel() else 0,), (1,)).to(dtype or x.dtype, copy=True)
+        result = memory.as_strided(x.shape, x.stride())
+    return result.requires_grad_(x.requires_grad)
+
+
+def joined_path(*path_components: str) -> str:
+    """A path of these parts."""
+    return os.path.join(*path_components)
+
+
 def file_path(*parts: str) -> str:
     """A path below the package."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), *parts)

@@ -354,6 +354,18 @@ def _dispatch_call_boxed(handle: Any, *args: Any, **kwargs: Any) -> Any:
     return handle(*args, **kwargs)
 
 
+def _jit_get_schemas_for_operator(name: str) -> list:
+    """The schemas of all overloads of an operation; none of one that is not there."""
+    from rushlight._schema import FunctionSchema
+
+    space, _, rest = name.partition("::")
+    packet = getattr(getattr(rushlight.ops, space), rest, None)
+    found = (
+        [getattr(packet, overload)._schema for overload in packet.overloads()] if packet is not None else []
+    )
+    return [schema for schema in found if isinstance(schema, FunctionSchema)]
+
+
 def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
     """The overload of an operation that these arguments are for."""
     from rushlight._schema import FunctionSchema

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C, Tensor, _autograd_fallback
-from rushlight._ops import OpOverload, OpOverloadPacket, _dispatching, namespace
+from rushlight._ops import OpOverload, OpOverloadPacket, _ask_function, _dispatching, _overridden, namespace
 from rushlight._schema import FunctionSchema, Tag
 from rushlight.autograd.function import Function
 from rushlight.utils import _pytree as pytree
@@ -331,6 +331,8 @@ class _Overload(OpOverload):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not _dispatching.calls:
+            if values := _overridden(args, kwargs):
+                return _ask_function(self, values, args, kwargs)
             return self._operator(*args, **kwargs)
         with rushlight.no_grad():  # by somebody who has been asked: computes only
             return self._operator(*args, **kwargs)

@@ -137,6 +137,8 @@ class OpOverload:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if _dispatching.calls:
             return _below(self, args, kwargs)
+        if values := _overridden(args, kwargs):
+            return _ask_function(self, values, args, kwargs)
         schema = self._declared
         refusal = schema and (schema.refusal(args, kwargs) or schema.undefined(args, kwargs))
         if refusal:
@@ -156,6 +158,25 @@ class OpOverload:
 
     def __reduce__(self) -> Any:
         return _find, (self.namespace, self._overloadpacket.__name__, self._overloadname)
+
+
+def _overridden(args: tuple, kwargs: dict) -> list | None:
+    """All values of a call, those of lists too, if somebody is to be asked by `__torch_function__`."""
+    values: list = []
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, (list, tuple)):
+            values += value
+        else:
+            values.append(value)
+    return (values or [None]) if _C._has_torch_function(values) else None
+
+
+def _ask_function(called: Any, values: list, args: tuple, kwargs: dict) -> Any:
+    from rushlight.nn.parameter import Parameter
+    from rushlight.overrides import handle_torch_function
+
+    others = [value for value in values if type(value) not in (_C.Tensor, Parameter)]
+    return handle_torch_function(called, others, *args, **kwargs)
 
 
 def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
@@ -225,6 +246,8 @@ class OpOverloadPacket:
         return overload
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if not _dispatching.calls and (values := _overridden(args, kwargs)):
+            return _ask_function(self, values, args, kwargs)
         fitting = self._fitting(args, kwargs)
         undefined = fitting and fitting.undefined(args, kwargs)
         if undefined:

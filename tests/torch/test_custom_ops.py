@@ -299,8 +299,40 @@ def _(torch):
         [alias((y,), {}, each) for each in outputs] + [alias((), {"k": y}, (y,)), alias((), {}, (y, y))],
         [native._jit_resolve_packet("aten::sum", y, **k) for k in ({}, {"dim": 1})],
         err(native._jit_resolve_packet, "aten::sum"),
+        [
+            [str(schema) for schema in native._jit_get_schemas_for_operator(f"aten::{n}")]
+            for n in ("mm", "no_such")
+        ],
         native._dispatch_call_boxed(native._dispatch_find_schema_or_throw("aten::sin", ""), y),
     )
+
+
+@case("whoever overrides functions is asked about operations by name")
+def _(torch):
+    make, seen = Maker(torch), []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append((str(function), len(types), len(args), sorted(kwargs or {})))
+            return function(*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append((str(function), [kind.__name__ for kind in types]))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    @make()
+    def f(x: torch.Tensor, *, k: int = 1) -> torch.Tensor:
+        return x * k
+
+    x, aten, own = torch.ones(2, 2), torch.ops.aten, getattr(torch.ops, make.space)
+    with Mode():
+        results = aten.mm.default(x, x), aten.cat([x, x], dim=1), own.f(x), own.f.default(x, k=2), f(x)
+    s = x.as_subclass(Sub)
+    kinds = [type(each(s)).__name__ for each in (own.f, own.f.default, f, aten.sin, aten.sin.default)]
+    aten.cat([x, s])
+    return results, [(name.replace(make.space, "made"), *rest) for name, *rest in seen], kinds
 
 
 @case("what is said by opcheck, and by the defaults of a schema")
