@@ -126,6 +126,9 @@ _library.utils: parse_namespace=_library_utils.parse_namespace lookup_op=_librar
     has_kwarg_only_tensors=_library_utils.has_kwarg_only_tensors get_source=_library_utils.get_source
     has_tensor_arg=_library_utils.has_tensor_arg get_device_arg_index=_library_utils.get_device_arg_index
     mutated_args_kwargs=_library_utils.mutated_args_kwargs *
+_library.autograd: supports_tensorlist=_tensor_lists.supports_tensorlist
+    not_list_of_tensor=_tensor_lists.not_list_of_tensor
+    not_list_of_optional_tensor=_tensor_lists.not_list_of_optional_tensor *
 _library.infer_schema: infer_schema=library.infer_schema tuple_to_list=_schema.tuple_to_list *
 _library.fake_profile: MissingOpProfile OpProfile TensorMetadata *
 utils._helion: has_helion? has_helion_package?

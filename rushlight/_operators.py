@@ -15,8 +15,8 @@ import rushlight
 from rushlight import _C, Tensor, _autograd_fallback
 from rushlight._ops import OpOverload, OpOverloadPacket, _ask_function, _dispatching, _overridden, namespace
 from rushlight._schema import FunctionSchema, Tag
+from rushlight._tensor_lists import supports_tensorlist
 from rushlight.autograd.function import Function
-from rushlight.utils import _pytree as pytree
 
 OPERATORS: dict[str, Operator] = {}
 
@@ -95,12 +95,9 @@ class Operator:
             name = f"GeneratedBackwardFor_{self.key.replace('::', '_').replace('.', '_')}"
             name += "" if self.schema.overload_name else "_default"
             self.node = type(name, (_Recorded,), {"operator": self})
-        call = _Call(self, args, kwargs)
-        if not self._has_lists():
-            return self.node.apply(*args, call)
-        flat, call.given = pytree.tree_flatten((*args, call), _is_no_list)
-        result = pytree.tree_unflatten(list(self.node.apply(*flat)), call.returned)
-        return result[0] if call.single else result
+            if self._has_lists():
+                supports_tensorlist(self.node)
+        return self.node.apply(*args, _Call(self, args, kwargs))
 
     def _has_lists(self) -> bool:
         """Whether lists of tensors are among what it takes and returns."""
@@ -237,30 +234,14 @@ class Operator:
 
 
 class _Call:
-    """One call that autograd sees: its arguments, and how lists of tensors lie in them and in the result."""
+    """One call that autograd sees."""
 
     def __init__(self, op: Operator, args: list, kwargs: dict) -> None:
         self.op, self.args, self.kwargs = op, args, kwargs
-        self.given: Any = None
-        self.returned: Any = None
-        self.single = False
-
-
-def _is_no_list(value: Any) -> bool:
-    """Whether it is one value to autograd: all but tuples and lists of nothing but tensors."""
-    return not isinstance(value, (tuple, list)) or (
-        isinstance(value, list) and not all(isinstance(each, Tensor) for each in value)
-    )
-
-
-def _is_no_list_of_gradients(value: Any) -> bool:
-    return not isinstance(value, (tuple, list)) or (
-        isinstance(value, list) and not all(each is None or isinstance(each, Tensor) for each in value)
-    )
 
 
 class _Recorded(Function):
-    """A call that autograd sees: its arguments with lists of tensors flat, and the call itself."""
+    """A call that autograd sees: its arguments, and the call itself."""
 
     operator: Operator
 
@@ -273,12 +254,7 @@ class _Recorded(Function):
             args, kwargs = op.schema.bind(tuple(call.args), call.kwargs, fill=True)
             named = {"keyword_only_inputs": kwargs} if any(a.kwarg_only for a in op.schema.arguments) else {}
             op.setup_context(ctx=ctx, inputs=tuple(args), **named, output=result)
-        if not op._has_lists():
-            return result
-        call.single = not isinstance(result, tuple)
-        flat, call.returned = pytree.tree_flatten((result,) if call.single else result, _is_no_list)
-        ctx.call_given, ctx.call_returned = call.given, call.returned
-        return tuple(flat)
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -288,24 +264,13 @@ class _Recorded(Function):
                 f"Trying to backward through {op.handle} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        lists, needs = op._has_lists(), ctx.needs_input_grad
-        if lists:
-            grads = pytree.tree_unflatten(list(grads), ctx.call_returned)
-        ctx.needs_input_grad = (pytree.tree_unflatten(list(needs), ctx.call_given) if lists else needs)[:-1]
+        needs = ctx.needs_input_grad
+        ctx.needs_input_grad = needs[:-1]
         try:
             result = op.backward(ctx, *grads)
         finally:
             ctx.needs_input_grad = needs
-        result = (*result, None) if isinstance(result, tuple) else (result, None)
-        if not lists:
-            return result
-        flat, found = pytree.tree_flatten(result, _is_no_list_of_gradients)
-        if found != ctx.call_given:
-            raise RuntimeError(
-                "Expected the return from backward to be of the same structure as the inputs. Got: "
-                f"{found} (return from backward), {ctx.call_given} (inputs)"
-            )
-        return tuple(flat)
+        return (*result, None) if isinstance(result, tuple) else (result, None)
 
 
 class _Overload(OpOverload):

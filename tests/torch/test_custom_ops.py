@@ -307,6 +307,43 @@ def _(torch):
     )
 
 
+@case("Functions that take and return lists")
+def _(torch):
+    lists = importlib.import_module(f"{torch.__name__}._library.autograd").supports_tensorlist
+    seen = []
+
+    def made(forward, backward):
+        methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        return lists(type("Own", (torch.autograd.Function,), methods))
+
+    def back(ctx, grad):
+        seen.append(ctx.needs_input_grad)
+        return list(grad.unbind(0))
+
+    def back_of_several(ctx, grads, grad, number):
+        seen.append((ctx.needs_input_grad, grads, grad, number))
+        return [each * 2 for each in grads], grad * 3, None
+
+    one = made(lambda ctx, xs: torch.stack(xs), back)
+    several = made(lambda ctx, xs, y, k: ([x * 2 for x in xs], y * k, 5), back_of_several)
+    xs = [torch.full((), float(n), requires_grad=True) for n in range(3)]
+    first = one.apply(xs)
+    told = [torch.autograd.grad(first.sum(), xs, retain_graph=True) for _ in range(2)]
+    result = several.apply(xs, xs[0] * 1, 3)
+    (result[0][0] + result[1]).backward()
+    told += [first.grad_fn.name(), result, [x.grad for x in xs], one.apply(xs[:1]).shape]
+    told += [err(one.forward, None, xs), err(one.backward, None, xs)]
+    for wrong in (
+        lambda g: [g, g],
+        lambda g: tuple(g.unbind(0)),
+        lambda g: ([g, g, g], 3),
+        lambda g: ([None] * 3,),
+    ):
+        own = made(lambda ctx, xs: torch.stack(xs), lambda ctx, g, wrong=wrong: wrong(g))
+        told.append(err(torch.autograd.grad, own.apply(xs).sum(), xs, allow_unused=True))
+    return told, seen
+
+
 @case("whoever overrides functions is asked about operations by name")
 def _(torch):
     make, seen = Maker(torch), []
