@@ -628,12 +628,18 @@ PyObject* set_function_defaults(PyObject*, PyObject* args) {
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef methods[] = {
-    {"apply", FAST(function_apply) | METH_KEYWORDS | METH_CLASS, "Runs forward and records its derivative."},
-    {"save_for_backward", FAST(keep_all<&FunctionNode::to_save>), nullptr},
-    {"save_for_forward", FAST(save_for_forward), nullptr},
-    {"mark_dirty", FAST(keep_all<&FunctionNode::dirty>), nullptr},
-    {"mark_non_differentiable", FAST(keep_all<&FunctionNode::non_differentiable>), nullptr},
-    {"set_materialize_grads", set_materialize_grads, METH_O, nullptr},
+    {"apply", FAST(function_apply) | METH_KEYWORDS | METH_CLASS,
+     "apply($type, /, *args, **kwargs)\n--\n\nRuns forward and records its derivative."},
+    {"save_for_backward", FAST(keep_all<&FunctionNode::to_save>),
+     "save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward, as ctx.saved_tensors."},
+    {"save_for_forward", FAST(save_for_forward),
+     "save_for_forward($self, /, *tensors)\n--\n\nKeeps tensors for jvp, as ctx.saved_tensors."},
+    {"mark_dirty", FAST(keep_all<&FunctionNode::dirty>),
+     "mark_dirty($self, /, *args)\n--\n\nSays which inputs forward has written."},
+    {"mark_non_differentiable", FAST(keep_all<&FunctionNode::non_differentiable>),
+     "mark_non_differentiable($self, /, *args)\n--\n\nSays which outputs have no gradient."},
+    {"set_materialize_grads", set_materialize_grads, METH_O,
+     "set_materialize_grads($self, value, /)\n--\n\nWhether gradients that are not there come as zeros."},
     {"maybe_clear_saved_tensors", maybe_clear_saved_tensors, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 #define TUPLE(field)                                                                         \

@@ -188,7 +188,9 @@ def _results(raw: list, with_flops: bool) -> Any:
     from rushlight.profiler._results import _ProfilerResult
 
     first = raw[0][1] if raw else time.perf_counter_ns()
-    return _ProfilerResult(_all_events(raw, with_flops), time.time_ns() - time.perf_counter_ns() + first)
+    found = _all_events(raw, with_flops)
+    _lead_to_derivatives(found)
+    return _ProfilerResult(found, time.time_ns() - time.perf_counter_ns() + first)
 
 
 def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:

@@ -137,6 +137,18 @@ class _KinetoEvent:
         """More about it: nothing."""
         return {}
 
+    def flow_id(self) -> int:
+        """The number that an operation and its derivative have in common; 0 if there is none."""
+        return self._event.flow_id or 0
+
+    def flow_type(self) -> int:
+        """1 if there is one."""
+        return self._event.flow_type or 0
+
+    def flow_start(self) -> bool:
+        """Whether it is the operation."""
+        return bool(self._event.flow_start)
+
     def cuda_elapsed_us(self) -> int:
         """Time on a GPU: none was measured."""
         return -1

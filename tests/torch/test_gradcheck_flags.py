@@ -241,6 +241,8 @@ def programs(count, seed):
         options = {name: rng.choice(choices) for name, choices in flags.items() if rng.random() < 0.5}
         value = rng.choice(plain if rng.random() < 0.4 else values)
         fitting = [name for name in names if name in _COMPRESSED or value not in ("csr", "csc", "bsr")]
+        if "sparse" in value or value == "hybrid":  # whose second derivative torch refuses
+            fitting.remove("float32")
         yield second, rng.choice(fitting), value, options
 
 
@@ -271,4 +273,6 @@ def test_as_in_torch(number):
     drawn = list(programs(COUNT, SEED))[number : number + 50]
     for program in drawn:
         expected, found = _comparable(run(torch_itself, *program)), _comparable(run(rushlight, *program))
+        if "INTERNAL ASSERT" in expected[-1]:  # torch's forward mode on a view within a batch
+            continue
         assert found == expected, f"RUSHLIGHT_SEED={SEED}: {program}"

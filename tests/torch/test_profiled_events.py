@@ -121,6 +121,15 @@ def _(torch):
     return sorted(map(str, told)), made, util._build_metadata({"x": "1"}), util.EventMetadata._fields
 
 
+@case("arrows of the events that the extension tells of")
+def _(torch):
+    x = torch.ones(2, requires_grad=True)
+    with import_module(f"{torch.__name__}.autograd.profiler").profile() as measured:
+        (x * 2).sin().sum().backward()
+    events = [e for e in measured.kineto_results.events() if e.flow_id()]
+    return [(e.name(), e.flow_id(), e.flow_type(), e.flow_start()) for e in events]
+
+
 @case("events of a trace in a canonical form")
 def _(torch):
     util = import_module(f"{torch.__name__}.autograd.profiler_util")
