@@ -130,6 +130,14 @@ def _autograd_grad(
 ) -> tuple:
     """Like autograd.grad, but outputs that do not require grad have none, and unused inputs give None."""
     weights = (None,) * len(outputs) if grad_outputs is None else grad_outputs
+    for name, values in (("outputs", outputs), ("grad_outputs", weights)):
+        if not isinstance(values, tuple):
+            raise AssertionError(f"Expected {name} to be a tuple")
+    if len(outputs) != len(weights):
+        raise AssertionError(
+            "Expected outputs and grad_outputs to have the same length, but got "
+            f"{len(outputs)} and {len(weights)}"
+        )
     pairs = [(o, w) for o, w in zip(outputs, weights, strict=True) if o is not None and o.requires_grad]
     if not pairs:
         return (None,) * len(inputs)

@@ -32,8 +32,8 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            orig_func.__init__ = self(orig_func.__init__)  # type: ignore[misc]
-            return orig_func
+            kind = orig_func  # what is returned makes objects of it inside of the mode
+            orig_func = lambda *args, **kwargs: kind(*args, **kwargs)  # noqa: E731
         if _makes_generators(orig_func):
             return _wrap_generator(self.clone, orig_func)
 
@@ -168,15 +168,28 @@ class set_grad_enabled(_Mode):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 
-def _enter_inference_mode(mode: bool) -> inference_mode:
-    """Switches inference mode on or off, for `_exit_inference_mode` to switch it back."""
-    guard = inference_mode(mode)
-    guard.__enter__()
-    return guard
+class _InferenceGuard:
+    """Inference mode from when this is made to when it is left or forgotten."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode: inference_mode | None = inference_mode(bool(mode))
+        self._mode.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        mode, self._mode = getattr(self, "_mode", None), None
+        if mode is not None:
+            mode.__exit__()
+
+    __del__ = __exit__
 
 
-def _exit_inference_mode(mode: inference_mode) -> None:
-    mode.__exit__()
+def _enter_inference_mode(mode: bool) -> _InferenceGuard:
+    """Switches inference mode on or off, until the result goes or is given to `_exit_inference_mode`."""
+    return _InferenceGuard(mode)
+
+
+def _exit_inference_mode(mode: _InferenceGuard) -> None:
+    mode.__exit__(None, None, None)
 
 
 class inference_mode(_Mode):

@@ -27,6 +27,44 @@ def cases(torch):
         return f(), torch.is_grad_enabled(), f.__name__
 
     @case
+    def dec_class_made():
+        def made(decorate):
+            class Kept:
+                def __init__(self):
+                    self.mode = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+                def ask(self):
+                    return torch.is_grad_enabled()
+
+            found = decorate(Kept)
+            return found is Kept, type(found).__name__, found().mode, found().ask(), Kept().mode
+
+        modes = [
+            torch.no_grad,
+            torch.no_grad(),
+            torch.enable_grad(),
+            torch.inference_mode,
+            torch.inference_mode(),
+        ]
+        with torch.autograd.set_grad_enabled(True):
+            return [made(mode) for mode in modes], made(lambda cls: torch.set_grad_enabled(False)(cls))
+
+    @case
+    def inference_guards():
+        modes = torch.autograd.grad_mode
+        guard = modes._enter_inference_mode(True)
+        told = [torch.is_inference_mode_enabled()]
+        modes._exit_inference_mode(guard)
+        told.append(torch.is_inference_mode_enabled())
+        guard = modes._enter_inference_mode(True)
+        inner = modes._enter_inference_mode(False)
+        told.append(torch.is_inference_mode_enabled())
+        del inner  # as good as left
+        told.append(torch.is_inference_mode_enabled())
+        del guard
+        return told, torch.is_inference_mode_enabled()
+
+    @case
     def dec_bare():
         @torch.no_grad
         def f():
