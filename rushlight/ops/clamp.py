@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Number
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -86,6 +85,8 @@ def _clamp_call(input, low, high, name="clamp"):
     if high is None and isinstance(low, Tensor):
         return ops.maximum if not _differentiated(input, low) else _at_least, (input, low)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
+        from numbers import Number  # which nothing else needs at import
+
         # Of a tensor and a number, the tensor counts as a number if it can.
         if isinstance(low, Number) and _is_number(high):
             return _clamp_call(input, low, high.item(), name)
