@@ -434,3 +434,11 @@ def test_views_of_wrappers_are_made_again_step_by_step():
         back = view._rev_view_func_unsafe(view.detach())
         assert type(back) is Pair and back.shape == x.shape and back._is_view()
         assert back.a.tolist() == x.a.tolist() and back.b.tolist() == x.b.tolist()
+
+
+def test_jacobians_of_wrappers_are_wrappers():
+    x = Pair(torch.ones(2), torch.ones(2) * 2)
+    for function in (lambda x: x, lambda x: x.sum(), lambda x: x * 2):
+        for strategy in ("reverse-mode", "forward-mode"):
+            found = torch.autograd.functional.jacobian(function, x, vectorize=True, strategy=strategy)
+            assert type(found) is Pair and torch.equal(found.a, found.b)

@@ -366,7 +366,7 @@ def _batched_jacobians(outputs: tuple, inputs: tuple, create_graph: bool) -> lis
     counts = [output.numel() for output in outputs]
     found = []
     for output, count in zip(outputs, counts, strict=True):
-        units = rushlight.eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
+        units = _construct_standard_basis_for((output,), (count,))[0].reshape(count, *output.shape)
         grads = _autograd_grad((output,), inputs, (units,), create_graph, True, is_grads_batched=True)
         found.append([
             value.new_zeros(count, *value.shape) if grad is None else grad
