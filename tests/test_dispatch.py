@@ -442,3 +442,15 @@ def test_jacobians_of_wrappers_are_wrappers():
         for strategy in ("reverse-mode", "forward-mode"):
             found = torch.autograd.functional.jacobian(function, x, vectorize=True, strategy=strategy)
             assert type(found) is Pair and torch.equal(found.a, found.b)
+
+
+def test_errors_call_a_wrapper_what_it_claims_to_be():
+    x = Pair(torch.ones(2), torch.ones(2)).requires_grad_()
+    y = x.exp()
+    with torch.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match=r"operation: \[torch.FloatTensor \[2\]\], which is output 0"):
+        y.sum().backward()
+    x.register_hook(lambda grad: Pair(torch.ones(2).double(), torch.ones(2).double()))
+    with pytest.raises(RuntimeError, match=r"\(was torch.FloatTensor got torch.DoubleTensor\)"):
+        (x * 2).sum().backward()

@@ -36,7 +36,9 @@ void fail_freed(Node* node) {
 std::string type_text(const Tensor* t) {
   if (is_sparse(t)) return std::string("torch.sparse.") + dtype_class_name(t->dtype) + "Tensor";
   if (is_compressed(t)) return std::string("SparseCsrtorch.") + dtype_class_name(t->dtype) + "Tensor";
-  if (t->is_meta()) return std::string("Meta") + dtype_class_name(t->dtype) + "Type";
+  if (t->is_meta() && claimed_device(t->storage).type == DeviceType::meta) {
+    return std::string("Meta") + dtype_class_name(t->dtype) + "Type";
+  }
   return type_text(t->dtype);
 }
 
