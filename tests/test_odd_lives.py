@@ -12,13 +12,14 @@ import signal
 import struct
 import sys
 import threading
+import warnings
 import weakref
 
 import numpy
 import pytest
 
 import rushlight as torch
-from rushlight import _C
+from rushlight import _C, _warn
 
 LONG = 100_000
 SMALLEST = -(2**63)
@@ -312,6 +313,26 @@ def test_a_collection_may_take_memory_away(collecting, use):
             assert (result == expected) is True or torch.equal(result, expected)
 
 
+@pytest.mark.parametrize("use", [
+    lambda x: x @ x, lambda x: x.add(x), lambda x: torch.cat([x, x]), lambda x: x.exp().sum().backward(),
+])  # fmt: skip
+@pytest.mark.parametrize("stacks", [False, True])
+def test_a_collection_may_stop_the_profiler(collecting, use, stacks):
+    x = torch.ones(3, 3, requires_grad=True)
+    stopped = []
+
+    def stop():
+        if _C._profiler_enabled():
+            stopped.append(_C.profiler_stop())
+
+    collecting(stop)
+    for _ in range(20):
+        _C.profiler_start(True, stacks, False)
+        use(x)
+        stop()
+    assert len(stopped) == 20
+
+
 def test_numbers_inside_tuples_are_asked_first():
     x = torch.zeros(1, 2, 13)
     spec = ("reflect", (Calls(lambda: x.resize_(0), 2),))
@@ -325,6 +346,34 @@ def watched():
 
     yield watch
     _C.watch_writes(None)
+
+
+def halves():
+    return torch.ones(60, 70, dtype=torch.complex64)
+
+
+@pytest.mark.parametrize(("make", "use"), [
+    (lambda: (torch.zeros(60, 70), halves()), lambda x, z: x.copy_(z)),
+    (lambda: (halves(),), lambda z: z.to(torch.float32)),
+    (lambda: (halves(),), lambda z: z.sum(1, dtype=torch.float32)),
+    (lambda: (torch.zeros(60, 70), torch.tensor(1j)), lambda x, z: x.fill_(z)),
+    (lambda: (torch.ones(60, 1),), lambda x: x.var(1)),
+    (lambda: (torch.ones(60, 1),), lambda x: torch.std_mean(x, 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("which", [0, -1])
+@pytest.mark.parametrize("change", [
+    lambda t: t.resize_(1), lambda t: t.resize_(400_000), lambda t: t.set_(torch.ones(2, dtype=t.dtype)),
+])  # fmt: skip
+def test_who_shows_a_warning_may_resize_what_it_is_about(make, use, which, change, monkeypatch):
+    tensors = make()
+    monkeypatch.setattr(_warn, "_warned", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", lambda *_, **__: change(tensors[which]))
+        # Filled is what has been resized, too: that reads no other elements.
+        fills = len(tensors) == 2 and tensors[1].ndim == 0 and which == 0
+        with contextlib.nullcontext() if fills else pytest.raises(RuntimeError, match="was resized while"):
+            use(*tensors)
 
 
 def test_who_watches_an_optimizer_may_take_its_tensors_away(watched):

@@ -49,8 +49,20 @@ void guard_attributes(PyGetSetDef* table);
 PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs);
 PyObject* dispatch_call(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames);
 
+// A warning is shown by code of the user's, which may resize what we were about to read or write.
+class Unresized {
+ public:
+  explicit Unresized(const Tensor* t) : t(t), dtype(t->dtype) { sizes.assign(t->sizes()); }
+  void check() const;  // an error if it is no longer what it was
+
+ private:
+  const Tensor* t;
+  DType dtype;
+  Shape sizes;
+};
+
 Scalar number_of(Tensor* t);  // item() with torch's errors
-void warn_of_lost_imaginary(const Tensor* from, DType to);
+void warn_of_lost_imaginary(const Tensor* from, DType to, const Tensor* into = nullptr);
 void warn_of_lost_history(const Tensor* t);    // once, where a number is made of what has a gradient
 PyObject* power_of(PyObject* a, PyObject* b);  // a ** b
 

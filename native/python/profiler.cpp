@@ -85,12 +85,14 @@ void note_memory() {
 }
 
 int32_t begin(std::string name, int32_t scope, int64_t sequence) {
+  Ref<PyObject> stack(stacks_wanted ? current_stack() : nullptr);
+  if (!profiler_running) return -1;  // see Note [collected while noting]
   if (innermost < 0 || innermost >= int32_t(events.size())) note_memory();
   int32_t index = int32_t(events.size());
   int32_t parent = innermost < index ? innermost : -1;
-  PyObject* stack = stacks_wanted ? current_stack() : nullptr;
   events.push_back({std::move(name), now(), 0, int64_t(requested_memory()), parent, scope, sequence, nullptr,
-                    nullptr, stack});
+                    nullptr, nullptr});
+  events.back().stack = stack.release();
   innermost = index;
   return index;
 }
@@ -104,16 +106,20 @@ void finish(int32_t index) {
   if (innermost < 0) level = int64_t(requested_memory());
 }
 
-Ref<PyObject> number_list(Sizes numbers) {
-  Ref<PyObject> list = checked(PyList_New(Py_ssize_t(numbers.size())));
-  for (size_t d = 0; d < numbers.size(); d++) {
-    PyObject* number = PyLong_FromLongLong(numbers[d]);
+// Note [collected while noting]
+// A list that is made may start Python's collector, and a finalizer may resize the tensor, change the list or
+// stop the profiler: what is read is held or copied before, and whether the event is there asked afterwards.
+Ref<PyObject> number_list(Sizes given) {
+  Shape numbers;
+  numbers.assign(given);
+  Ref<PyObject> list = checked(PyList_New(numbers.ndim));
+  for (int d = 0; d < numbers.ndim; d++) {
+    PyObject* number = PyLong_FromLongLong(numbers.sizes[d]);
     if (!number) throw PythonError{};
-    PyList_SET_ITEM(list.get(), Py_ssize_t(d), number);
+    PyList_SET_ITEM(list.get(), d, number);
   }
   return list;
 }
-PyObject* shape_list(Tensor* t) { return number_list(t->sizes()).release(); }
 
 // What is noted of an argument: (sizes, strides, dtype) of a tensor, a list of such of a list of tensors,
 // None, and of everything else its type.
@@ -128,21 +134,31 @@ Ref<PyObject> about(PyObject* value) {
   Ref<PyObject> list;
   if (PyTuple_Check(value) || PyList_Check(value)) {
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(value); k++) {
-      PyObject* one = PySequence_Fast_GET_ITEM(value, k);
-      if (!is_tensor(one)) break;
+      Ref<PyObject> one = share(PySequence_Fast_GET_ITEM(value, k));
+      if (!is_tensor(one.get())) break;
       if (!list) list = checked(PyList_New(0));
-      if (PyList_Append(list.get(), about(one).get()) < 0) throw PythonError{};
+      if (PyList_Append(list.get(), about(one.get()).get()) < 0) throw PythonError{};
     }
   }
   return list ? std::move(list) : share(reinterpret_cast<PyObject*>(Py_TYPE(value)));
 }
 
-PyObject* about_all(PyObject* const* args, Py_ssize_t count) {
+Ref<PyObject> about_all(PyObject* const* args, Py_ssize_t count) {
   Ref<PyObject> list = checked(PyList_New(0));
   for (Py_ssize_t i = 0; i < count; i++) {
     if (PyList_Append(list.get(), about(args[i]).get()) < 0) throw PythonError{};
   }
-  return list.release();
+  return list;
+}
+
+bool is_measured(int32_t index) { return profiler_running && index >= 0 && size_t(index) < events.size(); }
+
+// See Note [collected while noting].
+void note(int32_t index, PyObject* Event::*what, Ref<PyObject> noted) {
+  if (is_measured(index)) Py_XSETREF(events[size_t(index)].*what, noted.release());
+}
+void note_arguments(int32_t index, PyObject* const* args, Py_ssize_t count) {
+  if (shapes_wanted && index >= 0) note(index, &Event::arguments, about_all(args, count));
 }
 
 class Measured {
@@ -239,13 +255,12 @@ PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   // A node is recorded after an operation, but before one that writes in place.
   int64_t sequence = is_recorded(op, args) ? int64_t(next_node_number()) - (out ? 1 : 0) : -1;
   Measured measured("primitive::" + op.name + (out ? "_" : ""), 0, sequence);
-  bool shapes = shapes_wanted && measured.index >= 0;
-  if (shapes) events[size_t(measured.index)].arguments = about_all(args, Py_ssize_t(op.args.size()));
-  PyObject* result = run_real_forward(op, args, out);
-  if (shapes && result && is_tensor(result) && size_t(measured.index) < events.size()) {
-    events[size_t(measured.index)].result = shape_list(as_tensor(result));
+  note_arguments(measured.index, args, Py_ssize_t(op.args.size()));
+  Ref<PyObject> result(run_real_forward(op, args, out));
+  if (shapes_wanted && is_measured(measured.index) && result && is_tensor(result.get())) {
+    note(measured.index, &Event::result, number_list(as_tensor(result.get())->sizes()));
   }
-  return result;
+  return result.release();
 }
 
 CallTiming::CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t count) {
@@ -255,7 +270,7 @@ CallTiming::CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t cou
   if (!text) throw PythonError{};
   if (!strcmp(text, "backward")) return;  // no operation: the derivatives it runs are
   index = begin(std::string("aten::") + text, 0, -1);
-  if (shapes_wanted) events[size_t(index)].arguments = about_all(args, count);
+  note_arguments(index, args, count);
 }
 CallTiming::~CallTiming() {
   if (profiler_running) finish(index);
@@ -264,13 +279,12 @@ CallTiming::~CallTiming() {
 PartTiming::PartTiming(const char* name, PyObject* const* args, Py_ssize_t count) {
   if (!measuring()) return;
   index = begin(name, 0, -1);
-  if (shapes_wanted && count) events[size_t(index)].arguments = about_all(args, count);
+  if (count) note_arguments(index, args, count);
 }
 PartTiming::PartTiming(PyTypeObject* function, int64_t sequence, PyObject* inputs) {
   if (!measuring()) return;
   index = begin(function->tp_name, 0, sequence);
-  if (shapes_wanted)
-    events[size_t(index)].arguments = about_all(&PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs));
+  note_arguments(index, &PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs));
 }
 PartTiming::~PartTiming() {
   if (profiler_running) finish(index);
@@ -283,13 +297,13 @@ Timing::Timing(std::string name, int scope) : index(-1) {
   index = begin(std::move(name), scope, numbered ? int64_t(node->sequence) : -1);
 }
 void Timing::note_arguments(Tensor* const* grads, size_t count) const {
-  if (!shapes_wanted || index < 0 || !profiler_running || size_t(index) >= events.size()) return;
+  if (!shapes_wanted || !is_measured(index)) return;
   Ref<PyObject> list = checked(PyList_New(0));
   for (size_t i = 0; i < count; i++) {
     Ref<PyObject> one = grads[i] ? about(grads[i]->object()) : share(Py_None);
     if (PyList_Append(list.get(), one.get()) < 0) throw PythonError{};
   }
-  Py_XSETREF(events[size_t(index)].arguments, list.release());
+  note(index, &Event::arguments, std::move(list));
 }
 Timing::~Timing() {
   if (profiler_running) finish(index);

@@ -334,9 +334,11 @@ PyObject* variance_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   TensorRef out = reduction.result(to_real(x->dtype));
   double count = out->numel ? double(reduction.count()) : 0;  // of no results, none, as torch counts
   if (count - correction.real_value() <= 0) {
+    Unresized before(x);
     warn(std::string(entry.name) +
          "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
          "(input numel divided by output numel).");
+    before.check();
   }
   run_variance(reduction, entry.op == ReduceOp::std, out.get(), correction.real_value());
   if (!both) return out.release_object();

@@ -706,7 +706,7 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
                                    " doesn't match the broadcast shape " + sizes_text(shape));
     }
     if (result->is_meta()) return result.release_object();
-    if (result->numel) warn_of_lost_imaginary(source, result->dtype);
+    if (result->numel) warn_of_lost_imaginary(source, result->dtype, out);
     TensorRef from = share(source);
     if (out && source->storage == out->storage && source != out) from = safe_to_read(source, out);
     copy_into(result.get(), from.get());
@@ -786,11 +786,21 @@ ModuleInit init([](PyObject* module) {
 }  // namespace
 
 // Once per process, as torch does. The casts of a running backward are its own affair.
-void warn_of_lost_imaginary(const Tensor* from, DType to) {
+void warn_of_lost_imaginary(const Tensor* from, DType to, const Tensor* into) {
   if (!is_complex(from->dtype) || is_complex(to) || to == DType::b1 || !from->numel || from->is_meta() ||
       current_run()) {
     return;
   }
+  Unresized source(from), target(into ? into : from);
   warn_once("Casting complex values to real discards the imaginary part");
+  source.check();
+  target.check();
 }
+
+void Unresized::check() const {
+  if (t->dtype == dtype && std::ranges::equal(t->sizes(), Sizes(sizes))) return;
+  fail(PyExc_RuntimeError, "a tensor was resized while a warning about it was shown, from " +
+                               sizes_text(sizes) + " to " + sizes_text(t->sizes()));
+}
+
 }  // namespace rl
