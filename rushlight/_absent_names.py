@@ -87,9 +87,9 @@ utils.model_zoo: load_url=hub.load_state_dict_from_url tqdm=hub.tqdm
 # Compilers and graph capture.
 _modules("""
 _dynamo: OptimizedModule=nn._optimized.OptimizedModule allow_in_graph@ assume_constant_result@ disable@
-    disallow_in_graph@ explain export forbid_in_graph@ graph_break is_compiling?
-    is_dynamo_supported? is_inductor_supported? list_backends=compiler.list_backends mark_dynamic!
-    mark_static! mark_static_address! maybe_mark_dynamic! nonstrict_trace@ optimize@ optimize_assert@ register_backend
+    disallow_in_graph@ explain export forbid_in_graph@ graph_break is_compiling? is_dynamo_supported?
+    is_inductor_supported? list_backends=compiler.list_backends mark_dynamic! mark_static!
+    mark_static_address! maybe_mark_dynamic! nonstrict_trace@ optimize@ optimize_assert@ register_backend
     reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
 _dynamo.config: suppress_errors=False compiled_autograd=False recompile_limit=8 cache_size_limit=8
     accumulated_recompile_limit=256 accumulated_cache_size_limit=256 log_compilation_metrics=True

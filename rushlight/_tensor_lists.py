@@ -82,7 +82,8 @@ def supports_tensorlist(cls: Any) -> Any:
         if not hasattr(ctx, "_pt_metadata"):
             _refuse(
                 "backward",
-                "This will automatically get called by PyTorch autograd. Please file an issue if you need this.",
+                "This will automatically get called by PyTorch autograd. Please file an issue if you need "
+                "this.",
             )
         lists, needs = ctx._pt_metadata, ctx.needs_input_grad
         ctx.needs_input_grad = pytree.tree_unflatten(list(needs[:-1]), lists.given)

@@ -21,7 +21,7 @@ _cupti_monitor_module _maybe_cupti_monitor TensorGeometry _ITraceActivity
 """
 MEMBERS = """
 _compiled_autograd_backward_state _compiled_autograd_key _get_compiled_autograd_symints _do_forward
-_do_backward _pybind11_conduit_v1_ name value 
+_do_backward _pybind11_conduit_v1_ name value
 _lazy_init_old_dispatch_mode_flags _default_device_type custom_profiler_config trace_only
 """
 
