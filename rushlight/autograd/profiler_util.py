@@ -376,6 +376,8 @@ class EventList(list):
         """An event whose only part has its own name is that part: one of them goes."""
         gone: set[int] = set()
         for event in list(self):
+            if id(event) in gone:
+                continue
             while len(event.cpu_children) == 1 and event.cpu_children[0].name == event.name:
                 child = event.cpu_children[0]
                 gone.add(id(child))

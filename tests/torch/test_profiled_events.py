@@ -97,6 +97,15 @@ def test_sizes_strides_and_types_of_arguments(text):
             assert found == theirs[name], name
 
 
+@case("events of one name, each the only part of the one before")
+def _(torch):
+    util = import_module(f"{torch.__name__}.autograd.profiler_util")
+    names = "aaabaaabc"
+    found = util.EventList([util.FunctionEvent(i, name, 1, 0, 50 - i) for i, name in enumerate(names)])
+    found._build_tree()
+    return [(e.id, e.cpu_parent and e.cpu_parent.id, [c.id for c in e.cpu_children]) for e in found]
+
+
 @case("stacks of derivatives are those of what they are derivatives of")
 def _(torch):
     x = torch.ones(2, requires_grad=True)
