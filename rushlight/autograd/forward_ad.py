@@ -114,7 +114,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
-    if level > 0:
+    inference = _C.is_inference_mode_enabled()  # where nothing is carried
+    if level > 0 and not inference:
         raise RuntimeError("Invalid level given to _make_dual")
     if _C.tangent(tensor) is not None:
         raise RuntimeError(
@@ -126,7 +127,6 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
             "supported."
         )
-    inference = _C.is_inference_mode_enabled()  # where nothing is carried
     if not inference and tensor.shape != tangent.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, "

@@ -160,7 +160,8 @@ def cases(torch):
     def _():
         with torch.inference_mode(), fw.dual_level():
             dual = fw.make_dual(R(2, 2), torch.ones(3))
-            return dual, fw.unpack_dual(dual * 2).tangent
+            other = fw.make_dual(R(2), torch.ones(2), level=3)
+            return dual, fw.unpack_dual(dual * 2).tangent, fw.unpack_dual(other).tangent
 
     @case("the identity is written once")
     def _():
