@@ -99,7 +99,7 @@ class CustomOp:
             validate_device_type(kind)
 
         def register(fn: Callable) -> Callable:
-            for kind in set(kinds):
+            for kind in dict.fromkeys(kinds):
                 self._refuse_other_kernel(kind)
                 self._register_impl(kind, fn, stacklevel=_stacklevel)
                 self._lib.impl(self._opname, fn, SUPPORTED_DEVICE_TYPE_TO_KEY[kind])

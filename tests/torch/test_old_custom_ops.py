@@ -255,3 +255,12 @@ def _(torch):
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
+
+
+@pytest.mark.parametrize("kinds", [("cpu", "cuda"), ("cuda", "cpu")])
+def test_kernels_are_registered_in_the_order_given(kinds):
+    ops = Ops(rushlight)
+    ops.defined("(Tensor x) -> Tensor")
+    ops.old.impl(ops.name("f"), device_types=kinds, func=abs)
+    said = ops.said(ops.old.impl, ops.name("f"), device_types=kinds, func=abs)
+    assert said.startswith(f"RuntimeError: Attempting to register a {kinds[0]} impl for operator old::f")
