@@ -311,6 +311,31 @@ def _dispatch_has_kernel(name: str) -> bool:
     return _operator_named(name) is not None
 
 
+# What is composed here and has a derivative of its own in torch; what is composed there as well and has one;
+# what is not composed and has none.
+_KERNEL_OF_AUTOGRAD = {
+    f"aten::{name}"
+    for name in (
+        "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+        "native_batch_norm", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+    )
+}  # fmt: skip
+_BOTH_KERNELS = {
+    f"aten::{name}"
+    for name in (
+        "chunk", "linear", "matmul", "matmul.out", "max_pool2d", "narrow", "native_channel_shuffle",
+        "silu_backward",
+    )
+}  # fmt: skip
+_NO_KERNEL_OF_AUTOGRAD = {
+    f"aten::{name}"
+    for name in (
+        "adaptive_avg_pool1d.out", "avg_pool1d.out", "upsample_bilinear2d.vec_out",
+        "upsample_nearest2d.vec_out",
+    )
+}  # fmt: skip
+
+
 def _dispatch_has_kernel_for_dispatch_key(name: str, key: str) -> bool:
     """Whether something was registered for an operation of one's own at this level."""
     from rushlight._schema import is_said, schema_of
@@ -319,8 +344,11 @@ def _dispatch_has_kernel_for_dispatch_key(name: str, key: str) -> bool:
     if op is None and schema_of(name) is None:
         raise RuntimeError(f"operator {name} does not exist")
     if op is None:
-        if key in ("Autograd", "CompositeImplicitAutograd"):
-            return is_said("decomposes", name) is not (key == "Autograd")
+        if key == "CompositeImplicitAutograd":
+            return is_said("decomposes", name) and name not in _KERNEL_OF_AUTOGRAD
+        if key == "Autograd":
+            without = is_said("decomposes", name) or name in _NO_KERNEL_OF_AUTOGRAD
+            return not without or name in _KERNEL_OF_AUTOGRAD or name in _BOTH_KERNELS
         if key == "AutogradCPU":  # torch's own are at Autograd
             return False
         raise NotImplementedError(f"it is not known whether torch registers something for {name} at {key}")
@@ -358,6 +386,8 @@ def _jit_get_schemas_for_operator(name: str) -> list:
     """The schemas of all overloads of an operation; none of one that is not there."""
     from rushlight._schema import FunctionSchema
 
+    if "::" not in name:
+        raise RuntimeError(f"all symbols must have a namespace, <namespace>::<string>, but found: {name}")
     space, _, rest = name.partition("::")
     packet = getattr(getattr(rushlight.ops, space), rest, None)
     found = (
@@ -387,18 +417,15 @@ def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
 
 
 def _any_output_is_alias_to_input_or_output(args: Any, kwargs: dict, outputs: Any) -> bool:
-    """Whether tensors that are returned share memory with each other or with what was given."""
+    """Whether tensors that are returned, a tuple, share memory with each other or with what was given."""
 
     def memory(values: Any) -> list:
-        found = []
-        for value in values:
-            if isinstance(value, _C.Tensor):
-                found.append(value.untyped_storage()._cdata)
-            elif isinstance(value, (list, tuple)):
-                found += memory(value)
-        return found
+        """Of the tensors among the values and in lists among them, as schemas have them."""
+        lists = [value if isinstance(value, list) else (value,) for value in values]
+        tensors = [value for each in lists for value in each if isinstance(value, _C.Tensor)]
+        return [tensor.untyped_storage()._cdata for tensor in tensors]
 
-    returned = memory(outputs if isinstance(outputs, tuple) else (outputs,))
+    returned = memory(outputs if isinstance(outputs, tuple) else ())
     given = memory((*args, *kwargs.values()))
     return len(set(returned)) < len(returned) or not set(returned).isdisjoint(given)
 

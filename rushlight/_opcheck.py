@@ -9,7 +9,7 @@ from typing import Any
 import rushlight
 from rushlight import _autograd_fallback
 from rushlight._operators import Operator, _tensors
-from rushlight._ops import OpOverloadPacket
+from rushlight._ops import OpOverload, OpOverloadPacket
 
 _CHECKS = (
     "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_static",
@@ -52,10 +52,15 @@ def opcheck(
             f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset of {_CHECKS} but it "
             "was not"
         )
+    from rushlight.library import CustomOpDef, _operator
+
     if isinstance(op, OpOverloadPacket):
         op = op.default
-    from rushlight.library import _operator
-
+    if not isinstance(op, (OpOverload, CustomOpDef)):
+        raise ValueError(
+            "opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
+            f"torch.ops.aten.sin.default, got {type(op)}"
+        )
     found = _operator(op)
     results: dict[str, Any] = {}
     for name in chosen:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import rushlight
 from rushlight import _C, Tensor, _autograd_fallback
 from rushlight._ops import OpOverload, OpOverloadPacket, _ask_function, _dispatching, _overridden, namespace
+from rushlight._returned import returned
 from rushlight._schema import FunctionSchema, Tag
 from rushlight._tensor_lists import supports_tensorlist
 from rushlight.autograd.function import Function
@@ -78,7 +79,7 @@ class Operator:
     def _differentiated(self, args: list, kwargs: dict) -> Any:
         records = rushlight.is_grad_enabled()
         if self.autograd_kernel is not None and records:
-            return self._checked(self.autograd_kernel(*args, **kwargs))
+            return returned(self.schema, self.autograd_kernel(*args, **kwargs))
         if self.owner is None and not self.differentiable:
             return _autograd_fallback.call(self.key, self.run, str(self.schema), tuple(args), kwargs)
         given = _tensors([args, list(kwargs.values()) if self.tagged(Tag.out) else []])
@@ -117,7 +118,7 @@ class Operator:
                 if rule is not None:
                     mode = one if asking.stack.modes else None
                     types = tuple({type(t) for t in _tensors(list(args)) if type(t) is not Tensor})
-                    return self._checked(rule(mode, self.handle, types, args, kwargs))
+                    return returned(self.schema, rule(mode, self.handle, types, args, kwargs))
             return asking.ask(self.handle, args, kwargs)
         return self._computed(args, kwargs)
 
@@ -127,7 +128,7 @@ class Operator:
         examples = any(map(_C.marked_batched, inputs))
         before = _C.set_batching(False)  # a kernel gets one example after the other, as from torch
         try:
-            result = self._checked(kernel(*args, **kwargs))
+            result = returned(self.schema, kernel(*args, **kwargs))
         finally:
             _C.set_batching(before)
         if examples:
@@ -211,8 +212,8 @@ class Operator:
         return found
 
     def _trivial_fake(self) -> Callable | None:
-        """What runs on the meta device if the schema says it all: that arguments, or nothing, are "
-        "returned."""
+        """What runs on the meta device if the schema says it all: that arguments, or nothing, are
+        returned."""
         if self.owner is None:
             return None
         if self.tagged(Tag.out):
@@ -223,14 +224,6 @@ class Operator:
         if self.tagged(Tag.inplace):
             return lambda *args, **kwargs: args[0]
         return (lambda *args, **kwargs: None) if self.schema.is_mutable and not self.schema.returns else None
-
-    def _checked(self, result: Any) -> Any:
-        declared = self.schema.returns
-        one = declared[0] if len(declared) == 1 else None
-        wants = one is not None and one.word == "Tensor" and not one.is_list and not one.is_optional
-        if wants and result is not None and not isinstance(result, Tensor):  # None is an undefined tensor
-            raise RuntimeError(f"Unable to cast {result} to Tensor")
-        return result
 
 
 class _Call:

@@ -88,14 +88,15 @@ class Type(str):
 class Argument:
     """One argument or result: `name`, `type`, `default_value`, `kwarg_only`, `alias_info`."""
 
-    def __init__(self, declared: str, kwarg_only: bool = False) -> None:
+    def __init__(self, declared: str, kwarg_only: bool = False, elements: tuple[Argument, ...] = ()) -> None:
+        self.elements = elements  # of a tuple that is one result
         declared, has_default, default = declared.partition("=")
         found = re.fullmatch(r"\s*(\w+)((?:\([^)]*\)|\[\d*\]|\?)*)\s*(\w*)\s*", declared)
         if not found:
             first = declared.strip()[:1] or "eof"
             raise RuntimeError(f"expected ident but found '{first}' here:\n{declared}")
         word, marks, self.name = found.groups()
-        if word not in _ACCEPTED:
+        if word not in _ACCEPTED and not elements:
             raise RuntimeError(
                 "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, "
                 f"bool, Scalar; for a full list, please see torch's documentation :\n{declared.strip()}"
@@ -108,7 +109,8 @@ class Argument:
         self.word, self.is_list = word, "[]" in marks
         self.is_optional = marks.endswith("?")
         self.optional_elements = marks.startswith("?[")
-        self.declared, self.kwarg_only = declared.strip(), kwarg_only
+        self.declared = f"({', '.join(map(str, elements))})" if elements else declared.strip()
+        self.kwarg_only = kwarg_only
         self.is_out = bool(kwarg_only and self.alias_info and self.alias_info.is_write)
         self._has_default, self.default_text = bool(has_default), default.strip()
         self.default = _read_default(default.strip()) if has_default else None
@@ -127,6 +129,8 @@ class Argument:
     @property
     def type(self) -> Type:
         """As the type checker names it: "List[int]", "Optional[Tensor]"."""
+        if self.elements:
+            return Type(f"Tuple[{', '.join(each.type for each in self.elements)}]")
         plain = {"SymInt": "int", "Scalar": "number", **dict.fromkeys(_INTEGERS, "int")}
         return self._typed(plain.get(self.word, self.word))
 
@@ -292,7 +296,7 @@ class FunctionSchema:
             else:
                 self.arguments.append(Argument(declared, keyword))
         several = returns.startswith("(") and returns.endswith(")")
-        self.returns = [Argument(one) for one in _split(returns[1:-1] if several else returns)]
+        self.returns = [_result(one) for one in _split(returns[1:-1] if several else returns)]
         self.is_mutable = any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
 
     def _is_view_op(self) -> bool:
@@ -309,7 +313,8 @@ class FunctionSchema:
             words.append(str(argument))
         returns = ", ".join(map(str, self.returns))
         overload = f".{self.overload_name}" if self.overload_name else ""
-        ending = returns if len(self.returns) == 1 else f"({returns})"
+        plain = len(self.returns) == 1 and not self.returns[0].elements
+        ending = returns if plain else f"({returns})"
         return f"{self.name}{overload}({', '.join(words)}) -> {ending}"
 
     __repr__ = __str__
@@ -425,6 +430,13 @@ class FunctionSchema:
         return found
 
 
+def _result(declared: str) -> Argument:
+    """One of what is returned; in brackets of its own a tuple."""
+    if declared.startswith("(") and declared.endswith(")"):
+        return Argument("Tuple", elements=tuple(map(_result, _split(declared[1:-1]))))
+    return Argument(declared)
+
+
 def _split(text: str) -> list[str]:
     """The parts between commas that stand in no bracket and no string."""
     parts, depth, quoted, start = [], 0, "", 0
@@ -537,7 +549,7 @@ def _word(annotation: Any, optional_inside: bool = True) -> str | None:
     inner = _without_none(annotation)
     if inner is not None:
         word = _word(inner, False)
-        return None if word is None else f"{word}?"
+        return None if word in (None, "Tensor[]", "Scalar[]") else f"{word}?"
     if typing.get_origin(annotation) in (list, typing.get_origin(typing.Sequence[int])):
         element = typing.get_args(annotation)[0]
         inner = _without_none(element)
@@ -720,14 +732,25 @@ def _of_out(
     return aliased[0] if len(aliased) == 1 else f"({', '.join(aliased)})"
 
 
+def _returned_word(annotation: Any) -> str | None:
+    """How a schema writes the type of a result, or None."""
+    if typing.get_origin(annotation) is not tuple:
+        plain = typing.get_origin(annotation) in (None, list, typing.Union, types.UnionType)
+        word = _word(annotation) if plain else None
+        return word if word in ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar") else None
+    parts = typing.get_args(annotation)
+    words = [None if typing.get_origin(each) is tuple else _returned_word(each) for each in parts]
+    inner = ", ".join(word for word in words if word is not None)
+    if None in words:
+        return None
+    return f"(({inner}))" if len(words) == 1 else f"({inner})"
+
+
 def _return_word(annotation: Any, refuse: Callable[[str], typing.NoReturn]) -> str:
-    if annotation in (None, type(None)):
+    if annotation is None:
         return "()"
-    if typing.get_origin(annotation) is tuple:
-        inner = ", ".join(_return_word(each, refuse) for each in typing.get_args(annotation))
-        return f"(({inner}))" if len(typing.get_args(annotation)) == 1 else f"({inner})"
-    word = _word(annotation)
-    if word is None or word not in ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar"):
+    word = _returned_word(annotation)
+    if word is None:
         refuse(
             f"Return has unsupported type {annotation}. The valid types are: Tensor, Tensor[], SymInt, "
             "float, bool, Scalar."

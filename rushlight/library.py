@@ -167,6 +167,8 @@ def _keyword_tensors(schema: FunctionSchema) -> bool:
 
 
 def _set_autocast(op: Operator, device_type: Any, dtype: Any) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if not rushlight.amp.is_autocast_available(device_type):
         raise ValueError(f"Device type '{device_type}' does not support autocast.")
     op.casts[device_type] = dtype
@@ -488,7 +490,16 @@ class _DispatchModule:
 
     def impl(self, name: str, dispatch: Any, func: Callable, with_keyset: bool = False) -> None:
         """Registers what an operation runs at a level."""
-        name = name if "::" in name else f"{self._ns}::{name}"
+        space = name.partition("::")[0] if "::" in name else self._ns
+        if space != self._ns:
+            block = "TORCH_LIBRARY" if self._kind == "DEF" else f"TORCH_LIBRARY_{self._kind}"
+            raise RuntimeError(
+                f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name does not '
+                f"match namespace of enclosing {block} block ({self._ns}).  Move this definition to the "
+                f"{block} block corresponding to this namespace (and consider deleting the namespace from "
+                "your schema string.)"
+            )
+        name = name if "::" in name else f"{space}::{name}"
         key = getattr(dispatch, "name", dispatch) or "CompositeImplicitAutograd"
         if key not in _COMPOSITE and key not in _OTHER_KEYS and not _KEYS.fullmatch(key):
             raise RuntimeError(f"could not parse dispatch key: {key}")

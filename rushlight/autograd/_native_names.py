@@ -186,7 +186,7 @@ def _set_grad_enabled(enabled: bool) -> None:
 def _any_requires_grad(*args: Any, **kwargs: Any) -> bool:
     """Whether one of the tensors among the arguments, or in lists among them, requires grad."""
     values = (*args, *kwargs.values())
-    lists = [value if isinstance(value, (list, tuple)) else (value,) for value in values]
+    lists = [value if isinstance(value, list) else (value,) for value in values]
     return any(isinstance(value, _C.Tensor) and value.requires_grad for each in lists for value in each)
 
 

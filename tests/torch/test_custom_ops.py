@@ -1,5 +1,5 @@
-"""torch.library.custom_op: what of a call autograd sees, what writing operations record, tags, refusals: as "
-"in torch."""
+"""torch.library.custom_op: what of a call autograd sees, what writing operations record, tags, refusals: as
+in torch."""
 
 import importlib
 import itertools
@@ -277,7 +277,7 @@ def _(torch):
         aten.view.default,
     )
     alias = native._any_output_is_alias_to_input_or_output
-    outputs = ((y,), (y.clone(),), (y[:1],), ([y],), (y.clone(), 3, None))
+    outputs = ((y,), (y.clone(),), (y[:1],), ([y],), ((y,),), y, [y], (y.clone(), 3, None))
     return (
         [utils.is_functional_schema(f"f({text}") for text in texts],
         [
@@ -294,17 +294,111 @@ def _(torch):
         err(utils.parse_namespace, "sin"),
         [
             native._any_requires_grad(*a, **k)
-            for a, k in (((x,), {}), ((y,), {}), (([y, x],), {}), ((y, 3), {"k": x}))
+            for a, k in (((x,), {}), ((y,), {}), (([y, x],), {}), (((y, x),), {}), ((y, 3), {"k": x}))
         ],
+        [alias((each,), {}, (y,)) for each in (y, [y], (y,))],
         [alias((y,), {}, each) for each in outputs] + [alias((), {"k": y}, (y,)), alias((), {}, (y, y))],
         [native._jit_resolve_packet("aten::sum", y, **k) for k in ({}, {"dim": 1})],
         err(native._jit_resolve_packet, "aten::sum"),
+        err(native._jit_get_schemas_for_operator, "sum"),
         [
             [str(schema) for schema in native._jit_get_schemas_for_operator(f"aten::{n}")]
             for n in ("mm", "no_such")
         ],
         native._dispatch_call_boxed(native._dispatch_find_schema_or_throw("aten::sin", ""), y),
     )
+
+
+RETURNS = [
+    "()", "Tensor", "int", "SymInt", "float", "bool", "Scalar", "Tensor[]", "Tensor?", "str", "int[]",
+    "((Tensor))", "(Tensor, Tensor)", "(Tensor, int)", "(Tensor, Tensor[])",
+]  # fmt: skip
+VALUES = """
+t, s, f, 3, 2.5, True, None, [t], (t,), (t, u), [t, u], (t, 3), 'ab', (), [], [t, 3], [t, None], (t, None),
+1j, 2 ** 70, (t, [u]), (t, (u,)), [1, True], [1, 2.5], {}
+"""
+
+
+@case("what a kernel returns becomes what the schema says, or is refused")
+def _(torch):
+    make = Maker(torch)
+    values = eval(
+        f"[{VALUES}]",
+        {"t": torch.ones(2), "u": torch.zeros(2), "s": torch.tensor(2), "f": torch.tensor(2.5)},
+    )
+    told = []
+    for number, returns in enumerate(RETURNS):
+        now = []
+        make.library.define(f"f{number}(Tensor x) -> {returns}")
+        make.library.impl(f"f{number}", lambda x, now=now: now[0], "CPU")
+        op = getattr(getattr(torch.ops, make.space), f"f{number}")
+        told.append(str(op.default._schema).replace(make.space, "made"))
+        several = returns.count(",") + 1
+        for value in values:
+            if several > 1 and isinstance(value, (tuple, list)) and len(value) != several:
+                continue  # torch makes something of it, or reads beyond its stack
+            now[:] = [value]
+            told.append((returns, err(op, torch.ones(1))))
+    return re.sub(r"\s+", " ", str(told)).replace(make.space, "made")
+
+
+@case("a tuple of one result")
+def _(torch):
+    make = Maker(torch)
+
+    @make()
+    def f(x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (x * 2,)
+
+    f.register_fake(lambda x: (torch.empty_like(x),))
+    f.register_autograd(lambda ctx, grads: grads)
+    x = torch.ones(2, requires_grad=True)
+    (made,) = f(x)
+    made.sum().backward()
+    types = [str(each.type) for each in f._opoverload._schema.returns]
+    return made, x.grad, types, f(torch.ones(2, device="meta"))[0].shape
+
+
+@case("annotations that a schema can and cannot say")
+def _(torch):
+    Tensor, o, number = torch.Tensor, typing.Optional, typing.Union[int, float, bool]  # noqa: UP007
+    kinds = (Tensor, int, float, bool, str, number, torch.dtype, torch.device, complex, type(None))
+    ways = (
+        lambda k: k, lambda k: o[k], lambda k: list[k], lambda k: typing.Sequence[k], lambda k: o[list[k]],
+        lambda k: list[o[k]], lambda k: o[typing.Sequence[k]], lambda k: o[list[o[k]]],
+        lambda k: list[list[k]], lambda k: tuple[k], lambda k: tuple[k, k], lambda k: tuple[k, ...],
+        lambda k: tuple[tuple[k]],
+    )  # fmt: skip
+    told = []
+    for kind in kinds:
+        for annotation in (way(kind) for way in ways):
+            for notes in ({"x": annotation, "return": None}, {"x": Tensor, "return": annotation}):
+
+                def f(x):
+                    pass
+
+                f.__annotations__ = notes
+                told.append(err(torch.library.infer_schema, f, mutates_args=()).partition(". ")[0])
+    return told
+
+
+@case("what the checks and the libraries refuse")
+def _(torch):
+    make = Maker(torch)
+    other = Maker(torch)
+
+    @make()
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    told = [
+        make.said(torch.library.opcheck, f"{make.space}::f", (torch.ones(1),)),
+        make.said(f.register_autocast, 3, torch.bfloat16),
+        make.said(other.library.impl, f"{make.space}::f", abs, "CPU").partition("  (Error occurred")[0],
+    ]
+    told[-1] = told[-1].replace(other.space, "other")
+    make.library.impl(f._opoverload, lambda x: x, "Meta")
+    return told, f(torch.ones(2, device="meta")).shape
 
 
 @case("Functions that take and return lists")
@@ -405,3 +499,15 @@ def test_it_gives_what_torch_gives(name):
     assert [re.sub(r"made_\d+", "made", line) for line in ours] == [
         re.sub(r"made_\d+", "made", line) for line in theirs
     ]
+
+
+def test_which_of_torchs_own_are_composed_and_which_have_a_derivative():
+    def told(native, name):
+        has, keys = native._dispatch_has_kernel_for_dispatch_key, ("CompositeImplicitAutograd", "Autograd")
+        return [err(has, name, key) for key in keys]
+
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    ours = {name: told(rushlight._C, name) for name in names}
+    known = [name for name in names if isinstance(ours[name][0], bool)]
+    assert len(known) > 2000
+    assert {n: ours[n] for n in known} == {n: told(torch._C, n) for n in known}
