@@ -81,7 +81,7 @@ def excuse(told, mine, theirs, statements):
     steps = told.startswith(("next: ", "node: ")) and "Backward" in told
     if steps and ("create_graph" in torchs[0] or torchs[0] in ("grad", "tangent")):
         return "a gradient that is recorded in other steps"
-    if told.startswith("base: ") and torchs[0] in statements:
+    if told.startswith("base: ") and told.endswith(" / None") and torchs[0] in statements:
         return "a result that is a view of what torch made before"
     batched = any("is_grads_batched" in text or "vectorize" in text for text in statements)
     left = "doesn't have storage" in told  # a gradient that a hook put aside
@@ -119,8 +119,8 @@ def test_few_histories_differ():
     ran, found, ended = differences(SEED, COUNT)
     told = [f"{number}: {text}\n    {told[:400]}" for number, (text, told, rule) in found.items() if not rule]
     assert not ended
-    assert len(found) < 0.05 * ran
-    assert len(told) < 0.015 * ran, "\n".join(told)
+    assert len(found) < 0.04 * ran
+    assert len(told) < 0.01 * ran, "\n".join(told)
 
 
 if __name__ == "__main__":
