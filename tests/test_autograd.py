@@ -97,6 +97,17 @@ def test_backward_with_inputs_touches_only_them():
     assert x.grad.item() == 4.0 and y.grad is None
 
 
+def test_a_dictionary_of_inputs():
+    x, y, z = leaf(3.0), leaf(4.0), leaf(5.0)
+    root = x * y
+    named = torch.autograd.grad(root, {"x": x, y: y}, torch.ones(1), retain_graph=True)
+    assert list(named) == ["x", y] and [g.item() for g in named.values()] == [4.0, 3.0]
+    named = torch.autograd.grad(root, {"z": z}, torch.ones(1), True, allow_unused=True)
+    assert named == {"z": None}
+    root.backward(torch.ones(1), inputs={x: y})
+    assert x.grad is None and y.grad.item() == 3.0
+
+
 def test_unused_input():
     x, y = leaf(3.0), leaf(4.0)
     with pytest.raises(RuntimeError, match="appears to not have been used"):

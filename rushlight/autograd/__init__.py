@@ -6,7 +6,7 @@ The walk itself is native (graph/engine.cpp); here its arguments are checked and
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rushlight import _C
 from rushlight._annotations import Any
@@ -63,6 +63,18 @@ def _as_tuple(value: Any) -> tuple:
     if isinstance(value, (Tensor, graph.GradientEdge)) or hasattr(value, "__torch_function__"):
         return (value,)
     return tuple(value)
+
+
+def _inputs_of(given: Any, name: str) -> tuple:
+    """The tensors of `inputs`, of which a dictionary gives names."""
+    if type(given) is dict:
+        return tuple(given.values())
+    if isinstance(given, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{name}()` must be a dict, not {type(given).__name__}. "
+            "Other Mapping types are not supported."
+        )
+    return _as_tuple(given)
 
 
 def _check_ends(given: tuple, what: str) -> None:
@@ -224,7 +236,7 @@ def backward(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Any = None,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Tensor | Sequence[Tensor] | dict[Any, Tensor] | None = None,
 ) -> None:
     """Adds the gradients of `tensors` with respect to the leaves of their graph to the leaves' `.grad`.
 
@@ -253,7 +265,7 @@ def backward(
             create_graph=create_graph, inputs=inputs,
         )  # fmt: skip
     if inputs is not None:
-        inputs = _as_tuple(inputs)
+        inputs = _inputs_of(inputs, "backward")
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
@@ -339,7 +351,7 @@ def _check_used(gradients: tuple, outputs: tuple, inputs: tuple) -> None:
 
 def grad(
     outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | dict[Any, Tensor],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -347,8 +359,10 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor, ...]:
+) -> Any:
     """The gradients of `outputs` with respect to `inputs`, returned instead of accumulated.
+
+    Of a dictionary of inputs (`dict(model.named_parameters())`) they come by the same names.
 
     >>> x = rushlight.tensor(3., requires_grad=True)
     >>> rushlight.autograd.grad(x ** 3, x)
@@ -366,7 +380,14 @@ def grad(
             if not allow_unused:
                 _check_used(result, _as_tuple(outputs), _as_tuple(inputs))
             return result
-    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if type(inputs) is dict:
+        values = tuple(inputs.values())
+        gradients = grad(
+            outputs, values, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+            is_grads_batched, materialize_grads,
+        )  # fmt: skip
+        return dict(zip(inputs, gradients, strict=True))
+    outputs, inputs = _as_tuple(outputs), _inputs_of(inputs, "grad")
     if _C._has_torch_function((*outputs, *inputs)):
         from rushlight.overrides import handle_torch_function
 
