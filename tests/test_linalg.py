@@ -102,8 +102,10 @@ def test_what_has_no_derivative_says_so():
         linalg.qr(A, "r")[1].sum().backward()
     with pytest.raises(NotImplementedError, match="the derivative for 'geqrf' is not implemented"):
         torch.geqrf(A)[0].sum().backward()
-    with pytest.raises(NotImplementedError):
-        torch.lobpcg(A @ A.mT, k=1, B=torch.eye(3).double())
+    with pytest.raises(ValueError, match="does not support backward with B != I yet"):
+        torch.lobpcg(A @ A.mT, k=1, B=torch.eye(3).double())[0].sum().backward()
+    with pytest.raises(ValueError, match="does not support sparse input yet"):
+        torch.lobpcg((A @ A.mT).to_sparse(), k=1)[1].sum().backward()
 
 
 def test_out_and_names():
@@ -127,6 +129,7 @@ def test_low_rank():
     H = A @ A.mT
     exact = linalg.eigvalsh(H)
     values, vectors = torch.lobpcg(H, k=2)
+    assert close(torch.lobpcg(H.to_sparse_csr(), k=2)[0], values, 1e-6)
     assert close(values, exact[-2:].flip(0), 1e-6) and close(H @ vectors, vectors * values, 1e-3)
     H.requires_grad_()
     torch.lobpcg(H, k=1)[0].sum().backward()  # of the largest eigenvalue: v v^T

@@ -7,6 +7,7 @@ from rushlight._dtype_info import finfo
 from rushlight._signatures import check_call
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops._public import C_NAMES, FUNCTIONS, function, stumble
+from rushlight.ops.create import strided
 from rushlight.ops.linalg import records, require_tensor
 
 ops = _C.ops
@@ -133,8 +134,7 @@ def _lobpcg(worker):
     S = X = _orthonormal(X, B)
     values, C = _pairs(A, B, X, n, largest)
     X, P = X @ C, None
-    entries = A.coalesce().values() if A.is_sparse else A
-    norm = ops.vector_norm(entries, 2, None, False, None)
+    norm = ops.vector_norm(_entries(A), 2, None, False, None)
     worker.fvars["A_norm"] = norm.item()
     for step in range(worker.iparams["niter"]):
         R = A @ X - (X if B is None else B @ X) * values.to(X.dtype)
@@ -154,6 +154,13 @@ def _lobpcg(worker):
         P = rest @ C[n:]
         X = X @ C[:n] + P
     return values[:k], X[:, :k]
+
+
+def _entries(matrix):
+    """The elements that are written down, of whatever layout."""
+    if matrix.is_sparse:
+        return matrix.coalesce().values()
+    return matrix if matrix.layout is strided else matrix.values()
 
 
 @function
@@ -188,8 +195,6 @@ def lobpcg(
                         ("ortho_bparams", ortho_bparams)):  # fmt: skip
         if value is not None:
             raise NotImplementedError(f"lobpcg(): {name} is not implemented")
-    if B is not None and (records(A) or records(B)):
-        raise NotImplementedError("lobpcg(): the derivative of a pencil (A, B) is not implemented")
     m = A.shape[-1]
     if A.ndim < 2 or A.shape[-2] != m:
         raise AssertionError(f"A must be square, got shape {A.shape}")
@@ -209,13 +214,41 @@ def lobpcg(
         X = FUNCTIONS["randn"](*A.shape[:-1], n, dtype=A.dtype, device=A.device)
     elif tuple(X.shape) != (*A.shape[:-1], n):
         raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(*A.shape[:-1], n)}")
-    if records(A):
+    lacks = _lacking(A, B)
+    if records(A) and lacks is None:
         A = (A + A.mT) / 2
     sizes = {"m": m, "n": n, "k": k, "niter": niter}
     how = {"tol": tol}, {"largest": largest}, "ortho" if method is None else method, tracker
     with no_grad():
         values, vectors = _lobpcg_each(A, B, X, iK, sizes, how)
+    if lacks is not None:
+        return _refusing(lacks, values, vectors, A, B)
     return (values, vectors) if not records(A) else _with_history(A, values, vectors, largest)
+
+
+def _lacking(A, B):
+    """Why there is no gradient, where one will be asked for."""
+    if not (records(A) or (B is not None and records(B))):
+        return None
+    if A.layout is not strided:
+        return "lobpcg.backward does not support sparse input yet. Note that lobpcg.forward does though."
+    return None if B is None else "lobpcg.backward does not support backward with B != I yet."
+
+
+def _refusing(sentence, values, vectors, *inputs):
+    """The eigenpairs with a history that raises when it is asked for a gradient."""
+    from rushlight.autograd.function import Function
+
+    class LOBPCGAutogradFunction(Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            return values, vectors
+
+        @staticmethod
+        def backward(ctx, *grads):
+            raise ValueError(sentence)
+
+    return LOBPCGAutogradFunction.apply(*inputs)
 
 
 def _with_history(A, values, vectors, largest):
