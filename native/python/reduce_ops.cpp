@@ -149,10 +149,15 @@ std::optional<long long> empty_dim(const char* function, PyObject* dims, const T
   return std::nullopt;
 }
 
+// Whether no dimension is named, so that all are reduced.
+bool names_no_dim(PyObject* dim) {
+  return dim == Py_None || ((PyTuple_Check(dim) || PyList_Check(dim)) && !PySequence_Fast_GET_SIZE(dim));
+}
+
 // The extremes have no neutral element: what is reduced must not be empty unless the result is.
 void check_not_empty(const Entry& entry, Tensor* x, PyObject* dim, PyObject* error) {
   if (x->numel) return;
-  if (dim == Py_None || ((PyTuple_Check(dim) || PyList_Check(dim)) && !PySequence_Fast_GET_SIZE(dim))) {
+  if (names_no_dim(dim)) {
     failf(error, "%s(): Expected reduction dim to be specified for input.numel() == 0.%s", entry.name,
           error == PyExc_IndexError ? "" : " Specify the reduction dim with the 'dim' argument.");
   }
@@ -379,14 +384,13 @@ PyObject* norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
         "%s: the dtype of the input (%s) should be convertible without narrowing to the specified dtype (%s)",
         name, dtype_class_name(x->dtype), dtype_class_name(dtype));
   }
-  uint64_t dims = dims_argument(name, args[2], x->ndim);
   bool keepdim = bool_argument(name, "keepdim", args[3]);
   ReduceParams params;
   params.p = order.real_value();
   if (x->numel == 0 && (params.p < 0 || params.p == INFINITY)) {
     char text[32];
     snprintf(text, sizeof text, "%g", params.p);
-    if (dims == all_dims(x->ndim)) {
+    if (names_no_dim(args[2])) {
       failf(
           PyExc_RuntimeError,
           "%s cannot compute the %s norm on an empty tensor because the operation does not have an identity",
@@ -399,6 +403,7 @@ PyObject* norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
             name, text, *d);
     }
   }
+  uint64_t dims = dims_argument(name, args[2], x->ndim);
   Reduction reduction(cast(x, dtype), dims, keepdim);
   TensorRef out = reduction.result(to_real(dtype));
   // A single number has its absolute value for a norm, which its power may be too large for. Not if a
