@@ -312,8 +312,12 @@ void Run::capture(Node* node, Tensor** grads) {
     capture.result = share(grad);
     if (!capture.result) continue;
     if (!create_graph) mark_cut(capture.result.get(), source);
+    if (accumulate && node->kind == Node::accumulate) {  // else it could not become .grad itself
+      capture.result = {};
+      continue;
+    }
     bool retained = capture.into && capture.into->flags & Tensor::RETAINS_GRAD;  // has it from its hook
-    if (accumulate && capture.into && !retained && node->kind != Node::accumulate) {
+    if (accumulate && capture.into && !retained) {
       retain_gradient(capture.into, grad);
     }
   }

@@ -365,9 +365,13 @@ class EventList(list):
         for events in threads.values():
             around: list[FunctionEvent] = []
             for event in sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end)):
-                while around and around[-1].time_range.end <= event.time_range.start:
+                # What ends before it does not hold it, nor anything that comes later.
+                while around and (
+                    around[-1].time_range.end <= event.time_range.start
+                    or around[-1].time_range.end < event.time_range.end
+                ):
                     around.pop()
-                if around and event.time_range.end <= around[-1].time_range.end:
+                if around:
                     around[-1].append_cpu_child(event)
                     event.set_cpu_parent(around[-1])
                 around.append(event)
