@@ -112,15 +112,17 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
 @public(method=False, namespace=False)
 def _make_dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
     """autograd.forward_ad.make_dual."""
-    return rushlight.autograd.forward_ad.make_dual(primal, tangent, level=level)
+    return rushlight.autograd.forward_ad._dual(primal, tangent, level)
 
 
 @public(method=False, namespace=False)
 def _unpack_dual(dual: Tensor, level: int) -> Any:
     """autograd.forward_ad.unpack_dual."""
-    if level < 0 and _C.tangent(dual) is not None:
-        raise RuntimeError("Invalid level given to _fw_primal")
-    parts = rushlight.autograd.forward_ad.unpack_dual(dual, level=level)
+    if level < 0:
+        if _C.tangent(dual) is not None:
+            raise RuntimeError("Invalid level given to _fw_primal")
+        return rushlight.return_types._unpack_dual((dual, None))
+    parts = rushlight.autograd.forward_ad._parts(dual, level)
     return rushlight.return_types._unpack_dual(parts)
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight import _C, stack
 from rushlight.ops._tangents import batching
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
 
@@ -34,7 +35,7 @@ def _batch_size(values: list, dims: list, name: str, in_dims: Any) -> int:
                 f"input is of type {type(value)}. We cannot vmap over non-Tensor arguments, please "
                 "use None as the respective in_dim"
             )
-        if not -value.dim() <= dim < value.dim():
+        if not 0 <= dim < value.dim():
             raise ValueError(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that "
                 f"input is a Tensor of dimensionality {value.dim()} so expected in_dim to satisfy "
@@ -49,6 +50,29 @@ def _batch_size(values: list, dims: list, name: str, in_dims: Any) -> int:
             "for the mapped dimension"
         )
     return sizes[0]
+
+
+def _misfit(name: str, in_dims: tuple, spec: Any) -> ValueError:
+    return ValueError(
+        f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
+        f"`inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+    )
+
+
+def _places(out_dims: Any, count: int | None, name: str) -> tuple[int, ...]:
+    """Where the batch goes in each of `count` results, which are not known before the function ran (None)."""
+    places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * (1 if count is None else count)
+    if not all(isinstance(place, int) for place in places):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int or a tuple of int "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
+    if count is not None and len(places) != count:
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must have one dim per output (got {count} "
+            f"outputs) of {name}."
+        )
+    return places
 
 
 @contextlib.contextmanager
@@ -85,21 +109,19 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
         if isinstance(in_dims, int):
             dims = [in_dims] * len(values)
         elif isinstance(in_dims, tuple) and len(in_dims) == len(args):
-            dims = []
-            for arg, dim in zip(args, in_dims, strict=True):
-                count = len(tree_flatten(arg)[0])
-                dims += [dim] * count if dim is None or isinstance(dim, int) else tree_flatten(dim)[0]
+            found = _broadcast_to_and_flatten(in_dims, spec)
+            if found is None:
+                raise _misfit(name, in_dims, spec)
+            dims = found
         elif isinstance(in_dims, tuple):
-            raise ValueError(
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
-                "structure of inputs."
-            )
+            raise _misfit(name, in_dims, spec)
         else:
             raise ValueError(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
                 f"(potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
             )
         size = _batch_size(values, dims, name, in_dims)
+        _places(out_dims, None, name)
         results, slices = [], []
         for i in range(size):
             one = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
@@ -112,7 +134,7 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
             )
         several = isinstance(results[0], tuple)
         columns = list(zip(*results, strict=True)) if several else [tuple(results)]
-        places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(columns)
+        places = _places(out_dims, len(columns), name)
         given = zip(values, dims, zip(*slices, strict=True), strict=True)
         known = [(column, value, True) for value, dim, column in given if dim == 0]
         # A view comes after what it is a view of.
@@ -121,7 +143,7 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
         for i in order:
             found = _as_known(columns[i], known) if places[i] == 0 else None
             if found is None:
-                found = _stacked(columns[i], places[i], name, allow_none_pass_through)
+                found = _stacked(columns[i], places[i], name, allow_none_pass_through, i if several else None)
             stacked[i] = found
             if places[i] == 0:
                 known.append((columns[i], found, False))
@@ -153,13 +175,14 @@ def _as_known(column: tuple, known: list[tuple[tuple, Any, bool]]) -> Any:
     return None
 
 
-def _stacked(column: tuple, place: int, name: str, none_allowed: bool) -> Any:
+def _stacked(column: tuple, place: int, name: str, none_allowed: bool, number: int | None) -> Any:
     if none_allowed and all(value is None for value in column):
         return None
     for value in column:
         if not isinstance(value, _C.Tensor):
             raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)} as the return."
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)} "
+                + ("as the return." if number is None else f"for return {number}.")
             )
         if _C.is_sparse(value):
             from rushlight._sparse.table import refuse
@@ -170,4 +193,7 @@ def _stacked(column: tuple, place: int, name: str, none_allowed: bool) -> Any:
 
 def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0) -> Any:
     """`_vmap` under the name that it had."""
+    warnings.warn(
+        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.", FutureWarning, stacklevel=2
+    )
     return _vmap(func, in_dims, out_dims)

@@ -126,6 +126,7 @@ struct Timing {
 
 // primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any. An output of
 // the node that saves it is kept without its history.
+void check_savable(const Tensor* t);  // refuses tensors of inference mode
 Saved save_tensor(Tensor* t, bool keep_history, Node* by = nullptr);
 Saved save_alias(Tensor* t, bool keep_history);
 // What is kept of a leaf counts as something that holds it, as the view or the tensor that torch saves does
@@ -167,6 +168,7 @@ class KeptHooks {
   std::vector<std::pair<Ref<PyObject>, Ref<PyObject>>> before;
 };
 bool is_packed(PyObject* o);
+extern bool any_packed;  // whether a hook has ever packed anything
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
 // What is unpacked gets the tangent of `from`, the value that was packed.
 void share_packed_tangent(Tensor* from, PyObject* packed);

@@ -367,6 +367,20 @@ void unpack_all(Node* node) {
   }
 }
 
+// What the unpack hooks of one node have returned while its rules run: each is asked once, however many rules
+// name the value.
+struct Unpacked {
+  explicit Unpacked(Node* node) : node(node), outer(now) { now = this; }
+  ~Unpacked() { now = outer; }
+  Unpacked(const Unpacked&) = delete;
+
+  Node* node;
+  Unpacked* outer;
+  std::vector<std::pair<PyObject*, Ref<PyObject>>> values;
+  static thread_local Unpacked* now __attribute__((tls_model("initial-exec")));
+};
+thread_local Unpacked* Unpacked::now __attribute__((tls_model("initial-exec"))) = nullptr;
+
 // One rule per input, one edge per input: what most operations are.
 void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                           const std::vector<bool>* wanted) {
@@ -375,7 +389,12 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   for (uint32_t i = 0; i < node->edge_count; i++) {
     if (node->edges[i].node && (!wanted || (*wanted)[i])) needs |= 1u << i;
   }
-  if (wanted && needs != node->needs) unpack_all(node);
+  // What hooks have packed is unpacked before anything is computed, as in torch.
+  auto packed = [&] {
+    return std::any_of(node->saved, node->saved + node->saved_count,
+                       [](const Saved& saved) { return saved.object && is_packed(saved.object); });
+  };
+  if ((wanted && needs != node->needs) || (any_packed && packed())) unpack_all(node);
   auto apply = [&](uint32_t i, uint16_t later) {
     const Rule& rule = op.rules[i];
     const Node* next = wanted || anomaly ? nullptr : node->edges[i].node;
@@ -395,20 +414,6 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
     if (needs & 1) apply(i, uint16_t(needs >> 1 << (i + 1)));
   }
 }
-
-// What the unpack hooks of one node have returned while its rules run: each is asked once, however many rules
-// name the value.
-struct Unpacked {
-  explicit Unpacked(Node* node) : node(node), outer(now) { now = this; }
-  ~Unpacked() { now = outer; }
-  Unpacked(const Unpacked&) = delete;
-
-  Node* node;
-  Unpacked* outer;
-  std::vector<std::pair<PyObject*, Ref<PyObject>>> values;
-  static thread_local Unpacked* now __attribute__((tls_model("initial-exec")));
-};
-thread_local Unpacked* Unpacked::now __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // rule_of(): the name of the primitive whose derivative is being computed, or None.
 PyObject* py_rule_of(PyObject*, PyObject*) {

@@ -132,6 +132,7 @@ Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, PyObject* pack_hook
   expect_loops();
   auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
   if (!packed) throw PythonError{};
+  any_packed = true;
   packed->value = value.release();
   packed->unpack_hook = Py_NewRef(unpack_hook);
   packed->history = history.release();
@@ -483,6 +484,7 @@ void announce_write(Tensor* t) {
   checked(PyObject_CallOneArg(watcher.get(), t->object()));
 }
 
+bool any_packed = false;
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
 
 void share_packed_tangent(Tensor* from, PyObject* o) {

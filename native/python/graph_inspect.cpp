@@ -301,7 +301,7 @@ ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions);
 }  // namespace
 
 Ref<PyObject> kept_tensor(Tensor* t) {
-  if (t->flags & Tensor::INFERENCE) return share(Py_None);
+  check_savable(t);
   TensorRef alias = new_alias(t);
   alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
   alias->output_nr = t->output_nr;

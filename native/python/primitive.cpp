@@ -84,13 +84,7 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 
 }  // namespace
 
-// Note [what is saved itself]
-// An input is saved itself, as torch does: its attributes and weak references live as long as the graph, and
-// what is saved is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph
-// anyway; anything else closes a loop if it is written in place by what was computed from it, and then the
-// collector is told (rewrite_history). An alias is saved of a result, which its own node would keep alive for
-// ever.
-Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
+void check_savable(const Tensor* t) {
   if (t->flags & Tensor::INFERENCE) {
     fail_at(
         PyExc_RuntimeError,
@@ -99,6 +93,16 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
         "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.",
         {{"It was made in inference mode", t->storage->written}, {"It is used", current_source()}}, "");
   }
+}
+
+// Note [what is saved itself]
+// An input is saved itself, as torch does: its attributes and weak references live as long as the graph, and
+// what is saved is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph
+// anyway; anything else closes a loop if it is written in place by what was computed from it, and then the
+// collector is told (rewrite_history). An alias is saved of a result, which its own node would keep alive for
+// ever.
+Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
+  check_savable(t);
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history, by).release(), 0, 0};
   }

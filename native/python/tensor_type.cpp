@@ -391,6 +391,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
     t->offset = from->offset;
     t->dtype = from->dtype;
     set_lazy(t, from->flags & Tensor::LAZY);
+    // Other memory has other rules, but what was made in inference mode makes nothing else a tensor of it.
+    if (!(from->flags & Tensor::INFERENCE)) t->flags &= uint16_t(~Tensor::INFERENCE);
+    else if (t->flags & Tensor::INFERENCE && t->extra) drop_counter(t->extra);  // it counts none
     tell_savers(t);
     return 0;
   });

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import rushlight
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight.autograd.grad_mode import _Mode
@@ -106,6 +107,11 @@ def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` that carries `tangent`: the direction in which to differentiate."""
     level = _current_level if level is None else level
+    _check_parts(tensor, tangent, level)
+    return rushlight._make_dual(tensor, tangent, level=level)  # which asks the classes of both
+
+
+def _check_parts(tensor: Tensor, tangent: Tensor, level: int) -> None:
     if level < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
@@ -114,6 +120,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+
+
+def _dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
+    _check_parts(tensor, tangent, level)
     inference = _C.is_inference_mode_enabled()  # where nothing is carried
     if level > 0 and not inference:
         raise RuntimeError("Invalid level given to _make_dual")
@@ -153,6 +163,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(
             f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {class_name(tensor)}"
         )
+    return UnpackedDualTensor(*rushlight._unpack_dual(tensor, level=level))
+
+
+def _parts(tensor: Tensor, level: int) -> tuple[Tensor, Tensor | None]:
     asked_for = _C._is_fwd_grad_enabled() and not _C.is_inference_mode_enabled()
     tangent = _C.tangent(tensor) if asked_for else None
     if level > 0 and tangent is not None:
@@ -167,7 +181,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             _C.set_tangent(primal, None)
     finally:
         _C.set_forward_mode(before)
-    return UnpackedDualTensor(primal, tangent)
+    return primal, tangent
 
 
 class dual_level(_Mode):

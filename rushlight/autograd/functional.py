@@ -96,6 +96,11 @@ _NOT_CONNECTED = {
         "your function is twice differentiable and that the jacobian depends on the inputs (this would be "
         "violated by a linear function for example)."
     ),
+    "hessian": (
+        "The hessian of the user-provided function with respect to input {} is independent of the input. "
+        "This is not allowed in strict mode. You should ensure that your function is thrice differentiable "
+        "and that the hessian depends on the inputs."
+    ),
     "grad_inputs": (
         "The gradient with respect to input {} is independent of the inputs of the user-provided function. "
         "This is not allowed in strict mode."

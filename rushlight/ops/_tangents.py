@@ -49,7 +49,8 @@ CONSTANT = {"nll_loss": "weight", "nll_loss2d": "weight"}
 # Draw anew whatever was there: the old value has no influence.
 RANDOM = {
     "uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",
-    "random_full", "bernoulli_tensor", "bernoulli_number",
+    "random_full", "bernoulli_tensor", "bernoulli_number", "bernoulli", "poisson", "normal_mean",
+    "normal_std", "normal_mean_std",
 }  # fmt: skip
 
 
@@ -306,7 +307,7 @@ def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tu
     if name in MULTILINEAR:
         return (_multilinear(op, args, tangents),)
     if name in RANDOM:
-        return (args[0].new_zeros(args[0].shape),)
+        return (args[0].new_zeros((args[0] if result is None else result).shape),)
     if result is None:  # an in-place call: the values are about to be overwritten
         result = op(*args)
     if name == "div" and None not in tangents:  # by zero, the sum of two infinities would be NaN
