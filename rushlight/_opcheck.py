@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight
-from rushlight import _autograd_fallback
+from rushlight import Tensor, _autograd_fallback
 from rushlight._operators import Operator, _tensors
 from rushlight._ops import OpOverload, OpOverloadPacket
+from rushlight.utils._pytree import tree_map_only
 
 _CHECKS = (
     "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_static",
@@ -84,11 +85,10 @@ def opcheck(
 
 
 def _copied(value: Any, records: bool = True) -> Any:
-    if isinstance(value, rushlight.Tensor):
-        return value.detach().clone().requires_grad_(records and value.requires_grad)
-    if isinstance(value, dict):
-        return {key: _copied(each, records) for key, each in value.items()}
-    return type(value)(_copied(v, records) for v in value) if isinstance(value, (list, tuple)) else value
+    def copied(tensor: Tensor) -> Tensor:
+        return tensor.detach().clone().requires_grad_(records and tensor.requires_grad)
+
+    return tree_map_only(Tensor, copied, value)
 
 
 def _check_schema(op: Operator, args: tuple, kwargs: dict) -> None:
@@ -134,11 +134,7 @@ def _check_autograd_registration(op: Operator, args: tuple, kwargs: dict) -> Non
 
 
 def _on_meta(value: Any) -> Any:
-    if isinstance(value, rushlight.Tensor):
-        return value.detach().to("meta")
-    if isinstance(value, dict):
-        return {key: _on_meta(each) for key, each in value.items()}
-    return type(value)(_on_meta(v) for v in value) if isinstance(value, (list, tuple)) else value
+    return tree_map_only(Tensor, lambda tensor: tensor.detach().to("meta"), value)
 
 
 def _check_fake(op: Operator, args: tuple, kwargs: dict) -> None:

@@ -18,6 +18,7 @@ from rushlight._returned import returned
 from rushlight._schema import FunctionSchema, Tag
 from rushlight._tensor_lists import supports_tensorlist
 from rushlight.autograd.function import Function
+from rushlight.utils._pytree import tree_map_only
 
 OPERATORS: dict[str, Operator] = {}
 
@@ -329,8 +330,8 @@ def _tensors(value: Any) -> list[Tensor]:
 
 def _cast(value: Any, dtype: Any) -> Any:
     """The floating point tensors in another dtype."""
-    if isinstance(value, Tensor):
-        return value.to(dtype) if value.is_floating_point() and value.dtype != _C.float64 else value
-    if isinstance(value, dict):
-        return {key: _cast(each, dtype) for key, each in value.items()}
-    return type(value)(_cast(each, dtype) for each in value) if isinstance(value, (list, tuple)) else value
+
+    def cast(tensor: Tensor) -> Tensor:
+        return tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != _C.float64 else tensor
+
+    return tree_map_only(Tensor, cast, value)

@@ -56,8 +56,9 @@ class _Call:
 
 def _recorded(op: Any, args: tuple, kwargs: dict) -> Any:
     call = _Call(op, args, kwargs)
-    node: Any = type(f"{op._opname}_customop", (_Recorded,), {})
-    flat = node.apply(call, *pytree.tree_leaves((args, tuple(kwargs.values()))))
+    if op._node is None:
+        op._node = type(f"{op._opname}_customop", (_Recorded,), {})
+    flat = op._node.apply(call, *pytree.tree_leaves((args, tuple(kwargs.values()))))
     return pytree.tree_unflatten(list(flat), call.returned)
 
 

@@ -63,6 +63,7 @@ class CustomOp:
         self._impls: dict[str, FuncAndLocation] = {}
         self._output_differentiability: list[bool] | None = None
         self._has_autograd_kernel = False
+        self._node: Any = None  # the class of its nodes in the graph, once there was one
         global_registry[self._qualname] = self
 
     def __repr__(self) -> str:

@@ -152,8 +152,6 @@ class RNNBase(Module):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        if "_flat_weights" not in state:  # what was saved before there was the list
-            self._init_flat_weights()
         self._flat_weight_refs = [
             weight if weight is None else weakref.ref(weight) for weight in self._flat_weights
         ]
