@@ -70,7 +70,7 @@ x.softmax(1), x.relu(), torch.nn.functional.dropout(x, 0.5), x.unsqueeze(0).sque
 torch.einsum("ij,kj->ik", x, x), torch.where(x > 0, x, x), x.index_select(0, torch.tensor([0])), x[0, 1:]
 torch.nn.functional.conv2d(x[None, None], x[None, None]), x @ x.t(), torch.addmm(x @ x.t(), x, x.t())
 (x.clone().mul_(2), x.clone().fill_(1), x.clone().uniform_(), x.clone().bernoulli_(0.5))
-x.clone().normal_(), x.clone().zero_(), x.clone().fill_(x.sum()), x.new_ones(2).add_(x[0, :2])
+x.clone().normal_(), x.clone().zero_(), x.clone().add_(x[0])
 """.strip().splitlines()
 # What torch calls otherwise within others, or with what its Python bindings fill in.
 WITHIN = {f"aten::{name}" for name in ("clone", "div_", "to", "bmm", "_convolution")}
