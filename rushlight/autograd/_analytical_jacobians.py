@@ -71,7 +71,8 @@ def _stack_and_check_tensors(
     jacobians = _allocate_jacobians_with_inputs(inputs, numel_outputs)
     targets = list(_iter_tensors(inputs, True))
     sizes_fit = dtypes_fit = True
-    for jacobian, target, gradients in zip(jacobians, targets, list_of_list_of_tensors, strict=False):
+    for place, (target, gradients) in enumerate(zip(targets, list_of_list_of_tensors, strict=False)):
+        jacobian = jacobians[place]  # fails for a tensor in a list, which nobody moves
         for column, gradient in enumerate(gradients):
             if gradient is None:
                 continue
@@ -80,9 +81,9 @@ def _stack_and_check_tensors(
             elif gradient.dtype != target.dtype:
                 dtypes_fit = False
             dense = gradient if gradient.layout is rushlight.strided else gradient.to_dense()
-            if dense.numel() != target.numel():
+            if dense.numel() != len(jacobian):
                 raise AssertionError(
-                    f"Expected out_jacobian column to have {dense.numel()} elements, but got {target.numel()}"
+                    f"Expected out_jacobian column to have {dense.numel()} elements, but got {len(jacobian)}"
                 )
             jacobian[:, column] = dense.reshape(-1)
     return jacobians, sizes_fit, dtypes_fit

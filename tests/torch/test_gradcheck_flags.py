@@ -73,7 +73,8 @@ def functions(torch):
     detached = made(keeping, lambda ctx, g: g * 2 * ctx.saved_tensors[0].detach())
     return {
         "sin": lambda x, *rest: x.sin(),
-        "product": lambda x, *rest: x * rest[0] if rest else x * x,
+        "product": lambda x, *rest: x * rest[0] if rest and not isinstance(rest[0], list) else x * x,
+        "of a list": lambda x, *rest: x * rest[0][0] if rest and isinstance(rest[0], list) else x * 2,
         "several": lambda x, *rest: (x * 2, x.sum(), (x * x.conj()).exp()),
         "list": lambda x, *rest: [x * 2, x.sum()],
         "dense": lambda x, *rest: x.to_dense() * 2 if x.layout is not torch.strided else x * 2,
@@ -165,6 +166,7 @@ def inputs(torch):
         "first only": lambda: (real(2), gen(2)),
         "none": lambda: (gen(2), gen(2)),
         "and a number": lambda: (real(2), 3),
+        "and a list": lambda: (real(2), [real(2)]),
         "and integers": lambda: (real(2), torch.arange(2)),
         "complex": lambda: (comp(2),),
         "complex and real": lambda: (comp(2), real(2)),
