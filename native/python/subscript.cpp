@@ -160,7 +160,7 @@ struct Walker {
     for (Py_ssize_t i = 0; i < n; i++) specified += dims_of(items[i]);
     if (specified > self->ndim && !self->ndim && alone) {
       if (PyLong_Check(items[0])) select_at(self, 0, items[0], 0);  // which refuses it
-      if (PySlice_Check(items[0])) fail(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
+      if (PySlice_Check(items[0])) slice_at(self, 0, items[0], false);
     }
     if (specified > self->ndim)
       failf(PyExc_IndexError, "too many indices for tensor of dimension %d", self->ndim);
