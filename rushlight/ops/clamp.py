@@ -126,7 +126,7 @@ def _clamp_onto(name, self, min, max):
     except RuntimeError as error:
         _refuse_complex_bounds(name, self, min, max, error)
         said, own = str(error).partition("\n")[0], type_name(self.dtype)
-        numbers = not any(isinstance(bound, Tensor) for bound in (min, max))
+        numbers = not any(isinstance(bound, Tensor) for bound in args[1:])
         if numbers and said.endswith(f"desired output type {own}"):
             raise RuntimeError(said.removesuffix(own) + C_NAMES[self.dtype]) from None
         raise
