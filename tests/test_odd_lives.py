@@ -279,6 +279,12 @@ def test_a_tensor_is_no_list_of_tensors(name):
         operation(*[x, 0][: len(operation.args)])
 
 
+@pytest.mark.parametrize("value", [None, 0.5, "a"])
+def test_a_layer_of_two_devices_is_given_what_is_no_tensor(value):
+    with pytest.raises((TypeError, RuntimeError)):
+        _C.ops.linear(torch.ones(3, device="meta"), value, torch.ones(3, 3))
+
+
 # ---- code that runs in between
 
 

@@ -45,7 +45,7 @@ void for_input_tensors(const Primitive& op, PyObject* const* args, F&& f) {
 
 // Of the first input; a layer's bias, which some primitives take first, does not count.
 Device device_of_values(const Primitive& op, PyObject* const* args) {
-  if (op.args[0] == "bias") return as_tensor(args[1])->device();
+  if (op.args[0] == "bias" && is_tensor(args[1])) return as_tensor(args[1])->device();
   const Tensor* first = nullptr;
   for_input_tensors(op, args, [&](Tensor* t) { first = first ? first : t; });
   return first->device();
