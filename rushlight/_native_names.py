@@ -352,7 +352,7 @@ def _dispatch_has_kernel_for_dispatch_key(name: str, key: str) -> bool:
         if key == "AutogradCPU":  # torch's own are at Autograd
             return False
         raise NotImplementedError(f"it is not known whether torch registers something for {name} at {key}")
-    composite = None in op.kernels and op.autograd_kernel is op.kernels[None]
+    composite = op.is_composite()
     if key.startswith("Autograd"):
         return (op.autograd_kernel is not None and not composite) or op.differentiable
     if key.startswith("Composite"):

@@ -31,7 +31,11 @@ class Operator:
         self.kernels: dict[str | None, Callable] = {}  # by type of device; None: of any
         self.disabled: set[str] = set()
         self.autograd_kernel: Callable | None = None
+        self.covered: dict[
+            str | None, list[Callable | None]
+        ] = {}  # what was at a level before, the newest last
         self.fake: Callable | None = None
+        self.fake_source = ""  # file and line
         self.backward: Callable | None = None
         self.setup_context: Callable | None = None
         self.differentiable = False  # whether register_autograd was called
@@ -58,6 +62,30 @@ class Operator:
         self.handle = _Overload(packet, overload)
         setattr(packet, overload, self.handle)
 
+    def cover(self, level: str | None, kernel: Callable) -> None:
+        """Puts a kernel at a level, a device or "autograd", above what is there."""
+        self.covered.setdefault(level, []).append(self._at(level))
+        self._put(level, kernel)
+
+    def uncover(self, level: str | None, kernel: Callable) -> None:
+        """Takes a kernel away again, so that what it covered is there."""
+        below = self.covered[level]
+        if self._at(level) is kernel:
+            self._put(level, below.pop())
+        elif kernel in below:
+            below.remove(kernel)
+
+    def _at(self, level: str | None) -> Callable | None:
+        return self.autograd_kernel if level == "autograd" else self.kernels.get(level)
+
+    def _put(self, level: str | None, kernel: Callable | None) -> None:
+        if level == "autograd":
+            self.autograd_kernel = kernel
+        elif kernel is None:
+            self.kernels.pop(level, None)
+        else:
+            self.kernels[level] = kernel
+
     def forget(self) -> None:
         """Takes it away again."""
         OPERATORS.pop(self.key, None)
@@ -79,7 +107,7 @@ class Operator:
 
     def _differentiated(self, args: list, kwargs: dict) -> Any:
         records = rushlight.is_grad_enabled()
-        if self.autograd_kernel is not None and records:
+        if self.autograd_kernel is not None and records and not self._is_covered(args, kwargs):
             return returned(self.schema, self.autograd_kernel(*args, **kwargs))
         if self.owner is None and not self.differentiable:
             return _autograd_fallback.call(self.key, self.run, str(self.schema), tuple(args), kwargs)
@@ -100,6 +128,17 @@ class Operator:
             if self._has_lists():
                 supports_tensorlist(self.node)
         return self.node.apply(*args, _Call(self, args, kwargs))
+
+    def is_composite(self) -> bool:
+        """Whether it is made of operations that autograd sees."""
+        return self.autograd_kernel is not None and self.autograd_kernel is self.kernels.get(None)
+
+    def _is_covered(self, args: list, kwargs: dict) -> bool:
+        """Whether it is composite, and a kernel of the device runs instead."""
+        if not self.is_composite():
+            return False
+        given = _tensors([args, list(kwargs.values())])
+        return any(tensor.device.type in self.kernels for tensor in given)
 
     def _has_lists(self) -> bool:
         """Whether lists of tensors are among what it takes and returns."""

@@ -114,6 +114,12 @@ class Argument:
         self.is_out = bool(kwarg_only and self.alias_info and self.alias_info.is_write)
         self._has_default, self.default_text = bool(has_default), default.strip()
         self.default = _read_default(default.strip()) if has_default else None
+        if has_default and self.default is None and not self.is_optional and self.is_list:
+            raise RuntimeError(f"expected [ but found 'None' here:\n{default.strip()}")
+        if self.word == "float" and not (self.is_list or self.is_optional) and isinstance(self.default, int):
+            self.default, self.default_text = float(self.default), f"{self.default}."
+        if self.word == "Device" and isinstance(self.default, str):
+            self.default = _C.device(self.default)
         if self.N and isinstance(self.default, int):
             self.default = [self.default] * self.N
         if self.is_list and self.alias_info:  # it is the elements that are shared
@@ -150,7 +156,9 @@ class Argument:
         return self._has_default
 
     def __str__(self) -> str:
-        text = re.sub(r"^(-?\d+)\.0$", r"\1.", self.default_text)  # 2.0 is written "2."
+        named = isinstance(self.default, (_C.dtype, _C.device))
+        text = str(self.default_value) if named else self.default_text
+        text = re.sub(r"^(-?\d+)\.0$", r"\1.", text)  # 2.0 is written "2."
         return self.declared + (f"={text}" if self._has_default else "")
 
 
@@ -270,14 +278,26 @@ def _fits(argument: Argument, value: Any) -> bool:
     return all(missing if v is None else accepts(v) for v in value)
 
 
+_NUMBERS: dict[str, Callable] = {"int": int, "SymInt": int, "float": float, "bool": bool}
+
+
 def _converted(argument: Argument, value: Any) -> Any:
-    if argument.is_list and isinstance(value, (list, tuple)):
-        return list(value)
-    if argument.is_list and value is not None:
-        return [value] * (argument.N or 1)
-    if argument.word == "float" and value is not None:
-        return float(value)
-    return value
+    """What fits an argument as its kernel gets it: lists and numbers are Python's own."""
+    if value is None and argument.is_optional:
+        return None
+    if not argument.is_list:
+        return _number(argument, value)
+    if isinstance(value, Tensor) and argument.word != "Tensor":
+        value = value.tolist()
+    elements = list(value) if _is_iterable(value) else [value] * (argument.N or 1)
+    return [None if v is None and argument.optional_elements else _number(argument, v) for v in elements]
+
+
+def _number(argument: Argument, value: Any) -> Any:
+    asked = not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__")
+    if asked or argument.word not in _NUMBERS or isinstance(value, (_C.dtype, layout, memory_format)):
+        return value
+    return _NUMBERS[argument.word](value)
 
 
 class FunctionSchema:

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import logging
 import re
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -20,7 +21,7 @@ from rushlight._opcheck import OpCheckError, opcheck  # noqa: F401
 from rushlight._operators import OPERATORS, Operator
 from rushlight._ops import OpOverload
 from rushlight._schema import FunctionSchema, Tag, infer_schema
-from rushlight._warn import warn_once
+from rushlight._warn import warn, warn_once
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_kernel", "impl",
@@ -141,8 +142,7 @@ class CustomOpDef:
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """Sets what runs on the meta device."""
-        self._operator.fake = fn
-        return fn
+        return register_fake(self, fn, _stacklevel=2)
 
     def register_vmap(self, func: Callable | None = None) -> Callable:
         """What a batching transform would run; there is none."""
@@ -304,9 +304,13 @@ def register_fake(
     """Sets what an operation runs on the meta device. One that nobody has defined is passed over: a library
     whose compiled part cannot be loaded here (torchvision) names those at import, and does without."""
 
+    frame = sys._getframe(_stacklevel)
+    where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
     def register(fn: Callable) -> Callable:
         if not isinstance(op, str) or op in OPERATORS or op.startswith("aten::"):
-            _operator(op).fake = fn
+            found = _operator(op, "register_fake")
+            _set_fake(found, fn, where, allow_override or found.owner is not None)
         else:
             _checked_name(op)
         return fn
@@ -314,7 +318,35 @@ def register_fake(
     return register if func is None else register(func)
 
 
-impl_abstract = register_fake
+def _set_fake(op: Operator, fn: Callable, where: str, allow_override: bool = True) -> None:
+    start = f"register_fake(...): the operator {op.key} already has a"
+    if not allow_override and op.fake is not None:
+        raise RuntimeError(f"{start} fake impl registered at {op.fake_source}.")
+    if not allow_override and "meta" in op.kernels:
+        raise RuntimeError(
+            f"{start} DispatchKey::Meta implementation via a pre-existing torch.library or TORCH_LIBRARY "
+            "registration. Please either remove that registration or don't call register_fake."
+        )
+    if op.is_composite():
+        raise RuntimeError(
+            f"We should not register a meta kernel directly to the operator '{op.key}', because it has a "
+            "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and "
+            "ensure that we have meta kernels for the base ops that it decomposes into."
+        )
+    op.fake, op.fake_source = fn, where
+    op.kernels.pop("meta", None)  # what was registered last counts
+
+
+def impl_abstract(
+    qualname: Any, func: Callable | None = None, *, lib: Any = None, _stacklevel: int = 1
+) -> Any:
+    """The older name of `register_fake`."""
+    warn(
+        "`torch.library.impl_abstract` was renamed to `torch.library.register_fake`. Please use that "
+        "instead; we will remove `torch.library.impl_abstract` in a future version of PyTorch.",
+        FutureWarning,
+    )
+    return register_fake(qualname, func, lib=lib, _stacklevel=_stacklevel + 1)
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
@@ -514,34 +546,32 @@ class _DispatchModule:
         op = _operator(name)
         if key.startswith("Autograd"):
             # A level that is passed over records nothing, and nobody misses a gradient.
-            op.autograd_kernel = op.run if func is fallthrough_kernel else func
-            self._registered.append((op, key, func))
+            self._cover(op, "autograd", op.run if func is fallthrough_kernel else func)
         elif func is fallthrough_kernel:
             return
         elif key in _COMPOSITE:
-            op.kernels[None] = func
+            self._cover(op, None, func)
             if key == "CompositeImplicitAutograd":
-                op.autograd_kernel = func  # made of operations that autograd sees
-            self._registered.append((op, None, func))
+                self._cover(op, "autograd", func)  # made of operations that autograd sees
         elif key not in _OTHER_KEYS or key == "BackendSelect":
             device = {"PrivateUse1": "privateuseone"}.get(key, key.lower())
             if device in op.kernels:
                 _warn_of_override(op.schema, key)
-            op.kernels[device] = func
-            self._registered.append((op, device, func))
+            self._cover(op, device, func)
+
+    def _cover(self, op: Operator, level: str | None, func: Callable) -> None:
+        op.cover(level, func)
+        self._registered.append((op, level, func))
 
     def reset(self) -> None:
         """Takes back all that was defined and registered."""
         for op in self._defined:
             op.forget()
-        for op, device, fn in self._registered:
+        for op, device, fn in reversed(self._registered):
             if isinstance(op, OpOverload):
                 restore_kernel(op, fn)
                 continue
-            if op.kernels.get(device) is fn:
-                del op.kernels[device]
-            if op.autograd_kernel is fn:
-                op.autograd_kernel = None
+            op.uncover(device, fn)
         self._defined.clear()
         self._registered.clear()
         if self._kind == "DEF":
@@ -612,7 +642,12 @@ class Library:
         """Sets what an operation runs at a level: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd"."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        name = op_name.name() if isinstance(op_name, OpOverload) else str(op_name)
+        if not isinstance(op_name, (str, OpOverload)):
+            raise RuntimeError(
+                "impl should be passed either a name or an OpOverload object as the first argument, got "
+                f"{type(op_name)}"
+            )
+        name = op_name.name() if isinstance(op_name, OpOverload) else op_name
         key = dispatch_key or self.dispatch_key
         self._module().impl(name, key, fn, with_keyset)
         self._op_impls.add(f"{self.ns}/{name.rpartition('::')[2]}/{key or 'CompositeImplicitAutograd'}")

@@ -6,6 +6,7 @@ it. Its gradient comes in two parts, what to save and how to go back; `autograd.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import sys
@@ -176,8 +177,7 @@ class CustomOp:
             )
 
     def _is_composite(self) -> bool:
-        operator = OPERATORS[self._qualname]
-        return operator.autograd_kernel is not None and operator.autograd_kernel is operator.kernels.get(None)
+        return OPERATORS[self._qualname].is_composite()
 
     def _refuse_other_meta(self) -> None:
         if self._has_impl("abstract"):
@@ -423,7 +423,8 @@ def _find_custom_op(qualname: str, also_check_torch_library: bool = False) -> Cu
 def custom_op_from_existing(op: Any) -> CustomOp:
     """For an operation that was defined by `torch.library`."""
     name = op.name().rpartition("::")[2]
-    schema = FunctionSchema(str(op._schema).rpartition("::")[2])
+    schema = copy.copy(op._schema)
+    schema.name = name
     return CustomOp(Library(op.namespace, "FRAGMENT"), op.namespace, schema, name, op, _private_access=True)
 
 

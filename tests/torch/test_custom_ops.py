@@ -6,6 +6,7 @@ import itertools
 import logging
 import re
 import typing
+import warnings
 
 import pytest
 import torch
@@ -380,6 +381,104 @@ def _(torch):
                 f.__annotations__ = notes
                 told.append(err(torch.library.infer_schema, f, mutates_args=()).partition(". ")[0])
     return told
+
+
+@case("arguments come to kernels as the kinds that the schema names")
+def _(torch):
+    make, np = Maker(torch), pytest.importorskip("numpy")
+    values = (
+        3, 2.5, True, torch.tensor(3), torch.tensor(2.5), torch.tensor(True), torch.tensor([3, 4]), None, "a",
+        [1, 2], (1, 2), [True], [1.5], [torch.tensor(3)], 1j, np.int64(3), np.float32(2.5), np.array([1, 2]),
+        np.bool_(True), torch.Size([1, 2]), range(2), [1, 2.5], [torch.ones(1), None], 2**70, [],
+    )  # fmt: skip
+    words = (
+        "int", "SymInt", "float", "bool", "str", "int[]", "SymInt[]", "float[]", "bool[]", "Tensor[]",
+        "Tensor?[]", "int?", "int[2]", "int[]?", "Scalar[]", "float?", "bool?", "Tensor?",
+    )  # fmt: skip
+    told = []
+    for number, word in enumerate(words):
+        got = []
+        make.library.define(f"f{number}(Tensor x, {word} v) -> Tensor")
+        make.library.impl(f"f{number}", lambda x, v, got=got: (got.append(v), x.clone())[1], "CPU")
+        op = getattr(getattr(torch.ops, make.space), f"f{number}")
+        for value in values:
+            got.clear()
+            err(op, torch.ones(1), value)
+            told.append((word, [(type(v).__name__, v) for v in got]))
+    return told
+
+
+@case("defaults in schemas")
+def _(torch):
+    defaults = (
+        "float n=2", "float? n=-5", "float n=2.5", "ScalarType n=float32", 'Device n="cpu"', "int[] n=None",
+        "int[]? n=None", "int[2] n=1", "Scalar n=1.", "float[] n=[1., 2.]", "bool n=True",
+    )  # fmt: skip
+    told = []
+    for default in defaults:
+        schema = err(torch._C.parse_schema, f"f(Tensor x, {default}) -> ()")
+        told += [schema if isinstance(schema, str) else (schema, schema.arguments[1].default_value)]
+    return told
+
+
+@case("kernels of libraries cover each other, and are uncovered")
+def _(torch):
+    make, told = Maker(torch), []
+    make.library.define("f(Tensor x) -> Tensor")
+    make.library.impl("f", lambda x: x * 2, "CPU")
+    f, x = getattr(torch.ops, make.space).f, torch.ones(1)
+
+    def library(factor, key):
+        made = torch.library.Library(make.space, "IMPL")
+        made.impl("f", lambda x: x * factor, key)
+        told.append((key, f(x)))
+        return made
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # once in a process: a kernel is overridden
+        one, two = library(3, "CPU"), library(5, "CPU")
+        one._destroy()
+        told.append(f(x))
+        two._destroy()
+        told.append(f(x))
+        x = torch.ones(1, requires_grad=True)
+        one, two = library(7, "AutogradCPU"), library(11, "AutogradCPU")
+        two._destroy()
+        told.append(f(x))
+        one._destroy()
+        told.append(f(x).detach())
+        x = torch.ones(1)
+        library(13, "CompositeImplicitAutograd")._destroy()
+        told.append(f(x))
+    return told, [make.said(make.library.impl, name, abs, "CPU") for name in (3, None)]
+
+
+@case("what runs on the meta device is what was registered last")
+def _(torch):
+    make, told = Maker(torch), []
+    make.library.define("f(Tensor x) -> Tensor")
+    make.library.define("composed(Tensor x) -> Tensor")
+    make.library.impl("composed", lambda x: x * 2, "CompositeImplicitAutograd")
+    name, f = f"{make.space}::f", getattr(torch.ops, make.space).f
+
+    def fake(size, **options):
+        options["lib"] = make.library
+        said = make.said(torch.library.register_fake, name, lambda x: x.new_empty(size), **options)
+        told.append((re.sub(r"at \S+:\d+", "", said)[:100] if "Error" in said else "", shown()))
+
+    def shown():
+        return f(torch.ones(2, device="meta")).shape
+
+    fake(1)
+    fake(2, allow_override=False)
+    make.library.impl("f", lambda x: x.new_empty(3), "Meta")
+    told.append(shown())
+    fake(4, allow_override=False)
+    fake(5)
+    name = f"{make.space}::composed"
+    fake(6)
+    torch.library.impl_abstract(f"{make.space}::f", lambda x: x.new_empty(7))
+    return told, shown(), make.said(torch.library.register_fake, 3, abs)
 
 
 @case("what the checks and the libraries refuse")
