@@ -116,6 +116,30 @@ struct Addressing {
   }
   Addressing(const Addressing&) = delete;
 
+  // A result laid out as torch does it: in the order of dimensions that x and the indices agree on.
+  TensorRef made(const Tensor* x) const {
+    bool turned = !x->is_contiguous();
+    for (int d = 0; d < x->ndim; d++) turned |= held[d] && !held[d]->is_contiguous();
+    if (!turned) return new_tensor(result, x->dtype, x->device());
+    int64_t steps[MAX_DIMS + 1][MAX_DIMS] = {}, order[MAX_DIMS];
+    int count = 1;
+    int n = index_shape.ndim;
+    for (int d = 0, at = 0; d < x->ndim; d++) {
+      if (at == position) at += n;
+      if (!held[d]) {
+        steps[0][at++] = x->stride(d);
+        continue;
+      }
+      // The indices are spread over the other dimensions, but for those of size 1.
+      int64_t before = n ? index_shape.sizes[0] * strides[d][0] : 1, after = n ? strides[d][n - 1] : 1;
+      for (int k = 0; k < result.ndim; k++)
+        steps[count][k] = result.sizes[k] != 1 ? 0 : k < position ? before : after;
+      std::copy_n(strides[d], n, steps[count++] + position);
+    }
+    dense_strides(result, steps, count, order);
+    return new_strided(result, {order, size_t(result.ndim)}, x->dtype, x->device());
+  }
+
   // Only of masks without dimensions nothing is left to go by; torch finds that out when it begins to copy.
   void require_index() const {
     if (none && numel_of(result))
@@ -218,7 +242,7 @@ PyObject* index_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   }
   Addressing addressing(x, args[1]);
   addressing.require_index();
-  TensorRef result = new_tensor(addressing.result, x->dtype, x->device());
+  TensorRef result = addressing.made(x);
   if (x->is_meta()) return result.release_object();
   IndexFault fault;
   {

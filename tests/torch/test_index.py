@@ -300,3 +300,34 @@ def test_the_dimension_of_an_index_outside_is_counted_as_torch_counts(expression
             eval(expression, {"x": lib.zeros(3, 4, 5), "i": lib.tensor})
         said.append(str(error.value).split("\n")[0])
     assert said[0] == said[1]
+
+
+def indexed(lib, draw):
+    """A drawn tensor, its dimensions in some order, with gaps or repeated, and what it is indexed by."""
+    sizes = [draw.randint(2, 4) for _ in range(draw.randint(1, 4))]
+    x = lib.arange(float(np.prod(sizes))).view(sizes).permute(draw.sample(range(len(sizes)), len(sizes)))
+    if draw.random() < 0.3:
+        x = x.expand(2, *x.shape)
+    if draw.random() < 0.2 and x.shape[-1] > 2:
+        x = x[..., ::2]
+    shape = [draw.randint(2, 3) for _ in range(draw.randint(0, 2))]
+    index = []
+    for size in x.shape:
+        kind = draw.choice(["tensor", "tensor", "turned", "whole", "whole", "none"])
+        numbers = lib.tensor([draw.randrange(size) for _ in range(int(np.prod(shape)))])
+        if kind == "none":
+            index.append(None)
+        index.append(numbers.view(shape[::-1]).permute(tuple(range(len(shape))[::-1])) if kind == "turned" else
+                     numbers.view(shape) if kind == "tensor" else slice(None))  # fmt: skip
+    return x, tuple(index)
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_what_is_indexed_lies_in_memory_as_in_torch(seed):
+    def geometry(lib):
+        x, index = indexed(lib, random.Random(seed))
+        y = x[index]
+        steps = [step for step, size in zip(y.stride(), y.shape, strict=True) if size > 1]
+        return list(y.shape), steps, y.tolist()
+
+    assert geometry(rushlight) == geometry(torch)
