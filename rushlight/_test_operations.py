@@ -84,7 +84,7 @@ def _test_autograd_multiple_dispatch_view(input: Tensor) -> Tensor:
     tensor([1., 1.])
     """
     _refuse_tangent(input, "_test_autograd_multiple_dispatch_view")
-    return input.view(-1)
+    return _C.name_node(input.view(-1), "TestAutogradMultipleDispatchViewBackward0")
 
 
 def _test_autograd_multiple_dispatch_view_copy(input: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ def _test_autograd_multiple_dispatch_view_copy(input: Tensor) -> Tensor:
     tensor([1., 1.])
     """
     _refuse_tangent(input, "_test_autograd_multiple_dispatch_view_copy")
-    return input.reshape(-1).clone()
+    return _C.name_node(input.reshape(-1).clone(), "TestAutogradMultipleDispatchViewBackward0_copy")
 
 
 class _Warns(Function):

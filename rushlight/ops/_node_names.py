@@ -452,6 +452,11 @@ COMPOSED: dict[str, Any] = {
         "SoftMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
     ),
     "sort": _sort,
+    "select_copy": _keeping("SelectBackward0_copy", "dim", "index", dim=0, index=0),
+    "slice_copy": _keeping(
+        "SliceBackward0_copy", "dim", "start", "end", "step", dim=0, start=None, end=None, step=1
+    ),
+    "split_copy": _keeping("SplitBackward0_copy", "split_size", "dim", split_size=0, dim=0),
     "split_with_sizes_copy": _keeping(
         "SplitWithSizesBackward0_copy", "split_sizes", "dim", split_sizes=(), dim=0
     ),

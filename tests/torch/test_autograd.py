@@ -94,3 +94,29 @@ def test_random_programs(block):
         if theirs == "a leaf Variable that requires grad is being used in an in-place operation":
             continue
         assert close(comparable(ours), comparable(theirs)), f"seed {seed}:\n{ours}\n{theirs}"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "select_copy(x, 0, 1)",
+        "select_copy(x, -1, -1)",
+        "slice_copy(x)",
+        "slice_copy(x, -1, -2, None, 2)",
+        "slice_copy(x, 1, end=1)",
+        "split_copy(x, 1)[0]",
+        "split_copy(x, 2, -1)[1]",
+        "split_copy(x, split_size=1)[1]",
+        "view_copy(x, (6,))",
+    ],
+)
+def test_copies_of_views_have_nodes_of_their_own(call):
+    def told(library):
+        x = library.arange(6.0).view(2, 3).requires_grad_()
+        y = eval(f"library.{call}", {"library": library, "x": x})
+        node = y.grad_fn
+        y.sum().backward()
+        kept = {name: getattr(node, name) for name in dir(node) if name.startswith("_saved")}
+        return node.name(), kept, y._is_view(), x.grad.tolist()
+
+    assert told(rushlight) == told(torch)

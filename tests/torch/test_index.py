@@ -317,8 +317,10 @@ def indexed(lib, draw):
         numbers = lib.tensor([draw.randrange(size) for _ in range(int(np.prod(shape)))])
         if kind == "none":
             index.append(None)
-        index.append(numbers.view(shape[::-1]).permute(tuple(range(len(shape))[::-1])) if kind == "turned" else
-                     numbers.view(shape) if kind == "tensor" else slice(None))  # fmt: skip
+        elif kind == "turned":
+            index.append(numbers.view(shape[::-1]).permute(tuple(range(len(shape))[::-1])))
+            continue
+        index.append(numbers.view(shape) if kind == "tensor" else slice(None))
     return x, tuple(index)
 
 
