@@ -285,13 +285,17 @@ PyObject* roll_forward(const Primitive& op, PyObject* const* args, Tensor*) {
           dims.ndim);
   }
   int64_t shift[MAX_DIMS] = {};
+  bool parted = dims.ndim > 0;
   for (int i = 0; i < dims.ndim; i++) {
     int d = wrap_dim(dims.sizes[i], x->ndim);
     if (x->ndim == 0 || x->size(d) == 0) continue;
     int64_t s = (shift[d] + shifts.sizes[i] % x->size(d)) % x->size(d);
     shift[d] = s < 0 ? s + x->size(d) : s;
+    parted &= shifts.sizes[i] % x->size(d) != 0;
   }
-  TensorRef result = new_tensor(x->sizes(), x->dtype, x->device());
+  // torch joins the two parts of x, which keeps images with channels last as they are if neither is empty.
+  TensorRef result = parted && is_channels_last(x) ? new_channels_last(x->sizes(), x->dtype, x->device())
+                                                   : new_tensor(x->sizes(), x->dtype, x->device());
   if (x->is_meta() || x->numel == 0) return result.release_object();
   int rolled[MAX_DIMS], count = 0;
   for (int d = 0; d < x->ndim; d++) {

@@ -7,6 +7,7 @@
 
 #include "../kernels/elementwise.h"
 #include "devices.h"
+#include "window.h"
 
 namespace rl {
 
@@ -204,6 +205,7 @@ PyObject* rms_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
                    rows.n, 1, eps},
                   rows.count);
   }
+  out = TensorRef(as_tensor(laid_out(std::move(out), is_channels_last(x))));
   return tuple_of({out.get(), rstd.get()});
 }
 

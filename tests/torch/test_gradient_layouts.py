@@ -299,3 +299,34 @@ def test_mask_of_attention_with_added_keys():
         x, mask = lib.ones(3, 2, 4), lib.zeros(3, 3, requires_grad=True)
         told.append(lib.autograd.grad(layer(x, x, x, attn_mask=mask)[0].sum(), mask)[0].stride())
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("given", ["own", "plain", "repeated", "turned"])
+def test_nan_to_num(given):
+    told = []
+    for lib in (rushlight, torch):
+        inf, nan = float("inf"), float("nan")
+        x = lib.tensor([[nan, inf], [-inf, 2.0], [1.0, 3.0]]).t().requires_grad_()
+        g = {
+            "own": lib.ones_like(x),
+            "plain": lib.tensor([[inf, nan, 1.0], [2.0, inf, nan]]),
+            "repeated": lib.ones(()).expand(2, 3),
+            "turned": lib.ones(3, 2).t(),
+        }[given]
+        (grad,) = lib.autograd.grad(x.nan_to_num(), x, g)
+        told.append((grad.stride(), grad.isnan().tolist(), grad.nan_to_num().tolist()))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("shifts", [(1, 1), (1, 3), (3, 1), (0, 1), ((1, 1), (0, 1)), ((1, 0), (0, 1)), (1,)])
+def test_images_that_are_rolled_or_divided_by_their_root_stay_as_they_lie(shifts):
+    told = []
+    for lib in (rushlight, torch):
+        images = lib.arange(1.0, 121.0).view(2, 4, 5, 3).permute(0, 3, 1, 2)
+        volumes = lib.arange(1.0, 121.0).view(2, 2, 2, 5, 3).permute(0, 4, 1, 2, 3)
+        for x in (images, volumes, images[:, :, ::2], images[1:], images.transpose(2, 3)):
+            rolled = x.roll(*shifts)
+            told.append((rolled.stride(), rolled.tolist(), lib.fft.fftshift(x).stride()))
+            told.append([lib.rms_norm(x, x.shape[-1:], weight).stride()
+                         for weight in (None, lib.ones(x.shape[-1:]))])  # fmt: skip
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
