@@ -384,6 +384,19 @@ PyObject* py_set_grad(PyObject*, PyObject* on) {
   return before;
 }
 
+// switch_grad(bool): set_grad_enabled as no_grad and its kin call it: modes that look on at functions are
+// told of torch's. They decide whether it happens, by calling it or not.
+PyObject* py_switch_grad(PyObject* self, PyObject* on) {
+  if (!modes.function_mode || !PyBool_Check(on)) return py_set_grad(self, on);
+  return guarded([&] {
+    bool before = modes.grad;
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.autograd._native_names"));
+    Ref<PyObject> function = checked(PyObject_GetAttrString(module.get(), "_set_grad_enabled"));
+    Ref<PyObject> done(dispatch_call(function.get(), &on, 1, nullptr));
+    return PyBool_FromLong(before);
+  });
+}
+
 // set_dispatch_disabled(bool): whether classes are left alone in this thread; returns what was set before.
 PyObject* py_set_disabled(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(subclasses_off, on == Py_True));
@@ -523,6 +536,7 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"take_apart", py_take_apart, METH_O, nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
                            {"set_grad_enabled", py_set_grad, METH_O, nullptr},
+                           {"switch_grad", py_switch_grad, METH_O, nullptr},
                            {"below_autograd", FAST(py_below_autograd), nullptr},
                            {"replace_kernels", py_replace_kernels, METH_O, nullptr},
                            {"run_kernels", py_run_kernels, METH_O, nullptr},

@@ -180,7 +180,7 @@ def _set_grad_enabled(enabled: bool) -> None:
         raise TypeError(
             f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {class_name(enabled)}"
         )
-    _C.set_grad_enabled(enabled)
+    _C.switch_grad(enabled)
 
 
 def _any_requires_grad(*args: Any, **kwargs: Any) -> bool:

@@ -96,16 +96,16 @@ class _Recording(_NoParameterMode):
     prev: bool
 
     def __enter__(self) -> None:
-        self.prev = _C.set_grad_enabled(self.recording)
+        self.prev = _C.switch_grad(self.recording)
 
     def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self.prev)
+        _C.switch_grad(self.prev)
 
     def __call__(self, orig_func: Any) -> Any:
         derived = type(self) is not no_grad and type(self) is not enable_grad
         if derived or not isinstance(orig_func, FunctionType) or _makes_generators(orig_func):
             return super().__call__(orig_func)
-        switch, recording = _C.set_grad_enabled, self.recording
+        switch, recording = _C.switch_grad, self.recording
 
         @functools.wraps(orig_func)
         def wrapper(*args, **kwargs):
@@ -149,17 +149,17 @@ class set_grad_enabled(_Mode):
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}"
             )
         self.mode = mode
-        self.prev = _C.set_grad_enabled(mode)
+        self.prev = _C.switch_grad(mode)
 
     def __call__(self, orig_func: Any) -> Any:
-        _C.set_grad_enabled(self.prev)
+        _C.switch_grad(self.prev)
         return super().__call__(orig_func)
 
     def __enter__(self) -> None:
-        _C.set_grad_enabled(self.mode)
+        _C.switch_grad(self.mode)
 
     def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self.prev)
+        _C.switch_grad(self.prev)
 
     def clone(self) -> set_grad_enabled:
         return self.__class__(self.mode)

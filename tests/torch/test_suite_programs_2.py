@@ -29,13 +29,42 @@ def seen_by_mode(torch, program):
 
     class Mode(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            if function.__name__ != "_set_grad_enabled":
-                seen.append((torch.overrides.resolve_name(function), sorted(kwargs or {})))
+            seen.append((torch.overrides.resolve_name(function), sorted(kwargs or {})))
             return function(*args, **(kwargs or {}))
 
     with Mode():
         program()
     return seen
+
+
+@case("modes are told what is recorded, and decide it")
+def _(torch):
+    told = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __init__(self, name, deaf=False):
+            self.name, self.deaf = name, deaf
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            told.append((self.name, function.__name__, args))
+            return None if self.deaf else function(*args, **(kwargs or {}))
+
+    @torch.no_grad()
+    def steps():
+        yield torch.is_grad_enabled()
+
+    def block(mode):
+        with mode:
+            return torch.is_grad_enabled()
+
+    with Mode("outer"), Mode("inner"):
+        seen = [block(torch.no_grad()), block(torch.enable_grad()), block(torch.set_grad_enabled(False))]
+        seen += [list(steps()), torch.no_grad()(torch.is_grad_enabled)(), torch.is_grad_enabled()]
+        torch._C._set_grad_enabled(True)
+        torch.set_grad_enabled(False)(abs)
+    with Mode("deaf", True):
+        seen.append(block(torch.no_grad()))
+    return told, seen, torch.is_grad_enabled()
 
 
 @case("the functions of nn.init that ask, and those that do not")
