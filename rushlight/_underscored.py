@@ -10,7 +10,7 @@ from rushlight import _C, Tensor
 from rushlight.ops._again import looked_on
 from rushlight.ops._facts import told
 from rushlight.ops._node_names import saving
-from rushlight.ops._public import FUNCTIONS, public, type_name, undifferentiable, wrap_dim
+from rushlight.ops._public import FUNCTIONS, public, refuse_gradient, type_name, undifferentiable, wrap_dim
 from rushlight.ops.mask import masked_index, masked_put
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
@@ -258,6 +258,8 @@ def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out
     """
     if len(rest) == 3:
         rest = (None, None, *rest)
+    if len(rest) > 1 and all(isinstance(mean, Tensor | None) for mean in rest[:2]):
+        refuse_gradient("_native_batch_norm_legit", running_mean=rest[0], running_var=rest[1])
     result = rushlight.native_batch_norm(input, weight, bias, *rest, out=out)
     return _C.name_node(result, f"NativeBatchNormLegitBackward{int(rest[0] is None)}")
 
@@ -324,6 +326,7 @@ def _batch_norm_with_update(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple:
     """native_batch_norm in training, with a reserve that nothing needs here."""
+    refuse_gradient("_batch_norm_with_update", running_mean=running_mean, running_var=running_var)
     results = rushlight.native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     reserve = rushlight.empty(0, dtype=rushlight.uint8, device=input.device)
     kept = {f"result{at}": _C.keep(value) for at, value in enumerate((*results[1:], reserve), 1)}

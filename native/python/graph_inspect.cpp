@@ -32,6 +32,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/living.h"
+#include "../graph/modes.h"
 #include "../graph/rules.h"
 #include "../graph/shown.h"
 #include "collector.h"
@@ -301,6 +302,7 @@ ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions);
 }  // namespace
 
 Ref<PyObject> kept_tensor(Tensor* t) {
+  if (t->flags & Tensor::INFERENCE && !recording()) return share(Py_None);
   check_savable(t);
   TensorRef alias = new_alias(t);
   alias->flags |= t->flags & Tensor::REQUIRES_GRAD;

@@ -67,6 +67,34 @@ def _(torch):
     return [err(call) for call in calls], allowed
 
 
+@case("nothing is saved, and nothing refused, where nothing is recorded")
+def _(torch):
+    functional, names = torch.nn.functional, torch.ops.aten
+    pieces = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    torch.manual_seed(0)
+    x, w = torch.rand(6, 3), torch.rand(4, 3)
+    target, mean, var = torch.tensor([0, 1, 2, 3, 0, 1]), torch.zeros(3), torch.ones(3)
+
+    def calls():
+        yield lambda: names._batch_norm_with_update(x, None, None, mean, var, 0.1, 1e-5)[2]
+        yield lambda: functional.linear_cross_entropy(x, w, target, options=pieces)
+        yield lambda: torch.frexp(x)[1]
+        yield lambda: torch.linalg.lu(x)[0].shape
+
+    with torch.inference_mode():
+        inside = [err(call) for call in calls()]
+        x, w = x.clone(), w.clone()
+        within = [err(call) for call in calls()]
+    return inside, within, [err(call) for call in calls()]
+
+
+@case("batch norms name themselves where statistics require grad")
+def _(torch):
+    x, mean, var = torch.rand(4, 3), torch.zeros(3, requires_grad=True), torch.ones(3)
+    found = [err(torch.ops.aten._batch_norm_with_update, x, None, None, mean, var, 0.1, 1e-5)]
+    return found, err(torch._native_batch_norm_legit, x, None, None, mean, var, True, 0.1, 1e-5)
+
+
 @case("a tensor of inference mode with other data is none any more")
 def _(torch):
     with torch.inference_mode():

@@ -390,6 +390,8 @@ def _in_pieces(rows, input, linear_weight, target, bias, weight, reduction, igno
     no more than those of one piece are ever in memory."""
     from rushlight.utils.checkpoint import checkpoint
 
+    recorded = _C.recorded(input, linear_weight, bias, target, weight) & 127
+
     def piece(x, linear_weight, bias, goal):
         scores = rushlight.nn.functional.linear(x, linear_weight, bias)
         return cross_entropy(
@@ -399,6 +401,8 @@ def _in_pieces(rows, input, linear_weight, target, bias, weight, reduction, igno
     losses = rushlight.cat(
         [
             checkpoint(piece, x, linear_weight, bias, goal, use_reentrant=False)
+            if recorded
+            else piece(x, linear_weight, bias, goal)
             for x, goal in zip(input.split(rows), target.split(rows), strict=True)
         ]
     )
