@@ -611,7 +611,12 @@ _PROFILER_OPS = {
 
 
 def _record_function_with_args_enter(name: str, *args: Any) -> ScriptObject:
-    return _enter(name)
+    if not isinstance(name, str):
+        raise TypeError(
+            "_record_function_with_args_enter(): incompatible function arguments. The following argument "
+            "types are supported:\n    a name and whatever is to be noted"
+        )
+    return ScriptObject._of(_RANGE, _C.profiler_begin(name, *args))
 
 
 def _record_function_with_args_exit(handle: Any) -> None:

@@ -187,6 +187,23 @@ def _(torch):
     return found
 
 
+@case("a range that is begun with arguments tells their shapes")
+def _(torch):
+    from importlib import import_module
+
+    profile, found = import_module(f"{torch.__name__}.autograd.profiler").profile, []
+    enter, leave = (getattr(torch.autograd, f"_record_function_with_args_{end}") for end in ("enter", "exit"))
+    x = torch.ones(3, 4)
+    for shapes in (True, False):
+        with profile(record_shapes=shapes) as profiler:
+            for args in ((1, x), (x, [x, x], "s", None, 2.5, True), ()):
+                leave(enter("range", *args))
+        for event in profiler.function_events:
+            strides, dtypes = event.structured_input_strides, event.input_dtypes
+            found.append((event.input_shapes, event.structured_input_shapes, strides, dtypes))
+    return found, err(enter, 3)
+
+
 @case("strict mode has words for a hessian")
 def _(torch):
     return err(torch.autograd.functional._check_requires_grad, (torch.ones(1),), "hessian", True)
