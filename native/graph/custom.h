@@ -169,6 +169,7 @@ class KeptHooks {
 };
 bool is_packed(PyObject* o);
 extern bool any_packed;  // whether a hook has ever packed anything
+uint64_t packed_number(PyObject* packed);
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
 // What is unpacked gets the tangent of `from`, the value that was packed.
 void share_packed_tangent(Tensor* from, PyObject* packed);

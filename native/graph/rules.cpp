@@ -347,9 +347,26 @@ TensorRef as_gradient(Node* node, PyObject* o) {
   return share(as_tensor(o));
 }
 
+// What hooks have packed is unpacked before anything is computed, in the order in which it was packed.
+void unpack_in_order(Node* node) {
+  int args = bit_count(node->want_args), outs = node->saved_count - bit_count(node->want_outs);
+  std::vector<std::pair<uint64_t, int>> packed;
+  for (int at = 0; at < int(node->saved_count); at++) {
+    PyObject* value = node->saved[at].object;
+    if ((at < args || at >= outs) && value && is_packed(value)) packed.emplace_back(packed_number(value), at);
+  }
+  std::sort(packed.begin(), packed.end());
+  for (auto [number, at] : packed) {
+    int out = -1;
+    for (int left = at - outs; left >= 0; left -= node->want_outs >> out & 1) out++;
+    unpack(node, at, out);
+  }
+}
+
 // Reads every tensor that was saved. Torch does before it asks which gradients are wanted: what was freed,
 // written over or packed is noticed also if only rules name it that are not called.
 void unpack_all(Node* node) {
+  if (any_packed) unpack_in_order(node);
   int at = 0;
   for (int i = 0; node->want_args >> i; i++) {
     if (!(node->want_args >> i & 1)) continue;
@@ -389,12 +406,7 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   for (uint32_t i = 0; i < node->edge_count; i++) {
     if (node->edges[i].node && (!wanted || (*wanted)[i])) needs |= 1u << i;
   }
-  // What hooks have packed is unpacked before anything is computed, as in torch.
-  auto packed = [&] {
-    return std::any_of(node->saved, node->saved + node->saved_count,
-                       [](const Saved& saved) { return saved.object && is_packed(saved.object); });
-  };
-  if ((wanted && needs != node->needs) || (any_packed && packed())) unpack_all(node);
+  if (wanted && needs != node->needs) unpack_all(node);
   auto apply = [&](uint32_t i, uint16_t later) {
     const Rule& rule = op.rules[i];
     const Node* next = wanted || anomaly ? nullptr : node->edges[i].node;
@@ -501,6 +513,7 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
   Derives derives(modes.grad && !by_number(node));
   if (node->extra && node->extra->kept) check_all_kept(node);
   if (op.reads_all) unpack_all(node);
+  else if (any_packed) unpack_in_order(node);
   bool seen = dispatching_now && is_seen(node, grads);
   if (!op.list_inputs && !op.joint.function && !seen)
     return apply_separate_rules(node, grads, results, wanted);

@@ -24,8 +24,9 @@ struct Packed {
   PyObject* unpack_hook;
   Node* history;  // of the value that was saved: its grad_fn, or the accumulator of a leaf
   uint32_t output_nr;
-  bool own;      // value is an alias of what the pack hook was given and returned
-  Tensor* dual;  // has the tangent of the value that was saved; null: it had none
+  bool own;         // value is an alias of what the pack hook was given and returned
+  Tensor* dual;     // has the tangent of the value that was saved; null: it had none
+  uint64_t number;  // of what hooks have packed in this thread
 };
 
 // A handle on one saved value of a node.
@@ -133,6 +134,8 @@ Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, PyObject* pack_hook
   auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
   if (!packed) throw PythonError{};
   any_packed = true;
+  static thread_local uint64_t count = 0;
+  packed->number = ++count;
   packed->value = value.release();
   packed->unpack_hook = Py_NewRef(unpack_hook);
   packed->history = history.release();
@@ -485,6 +488,7 @@ void announce_write(Tensor* t) {
 }
 
 bool any_packed = false;
+uint64_t packed_number(PyObject* packed) { return as_packed(packed)->number; }
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
 
 void share_packed_tangent(Tensor* from, PyObject* o) {

@@ -55,6 +55,29 @@ def _(torch):
     return found
 
 
+@case("hooks unpack in the order in which they have packed")
+def _(torch):
+    found = []
+    for function in (torch.mul, torch.mm, torch.div, torch.pow, torch.hypot, torch.atan2):
+        for needed in ((True, False), (False, True), (True, True)):
+            packed, log = [], []
+
+            def pack(value, packed=packed):
+                packed.append(value)
+                return len(packed), value
+
+            def unpack(pair, log=log):
+                log.append(pair[0])
+                return pair[1]
+
+            x, y = (torch.rand(2, 2, requires_grad=grad) for grad in needed)
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                out = function(x, y)
+            out.sum().backward()
+            found.append((len(packed), log))
+    return found
+
+
 @case("limits of inference mode are not saved by a clamp")
 def _(torch):
     x = torch.ones(2, requires_grad=True)
