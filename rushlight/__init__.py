@@ -185,6 +185,7 @@ _LAZY = {
     "_refs",
     "library",
     "futures",
+    "func",
     "functional",
     "_utils",
     "__config__",
@@ -294,6 +295,7 @@ _LAZY_NAMES |= {
     "ScriptModule": "jit",
     "Tag": "_schema",
     "FunctionSchema": "_schema",
+    "vmap": "func",
 }
 _LAZY_NAMES |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_archive_names")
 _LAZY_NAMES |= dict.fromkeys(

@@ -32,7 +32,7 @@ TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType Di
     per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
     per_tensor_symmetric quint2x4 quint4x2 _scaled_mm_v2 QInt32Storage QInt8Storage QUInt2x4Storage
     QUInt4x2Storage QUInt8Storage
-    vmap while_loop"""
+    while_loop"""
 
 # Tensors with a mask of their own.
 _modules("""
@@ -51,9 +51,6 @@ masked._ops: _canonical_dim=masked._canonical_dim _combine_input_and_mask=masked
 
 # Transforms of functions: a later step.
 _modules("""
-func: debug_unwrap functional_call=nn.utils.stateless.func_functional_call functionalize grad grad_and_value
-    hessian jacfwd jacrev jvp linearize rearrange replace_all_batch_norm_modules_ stack_module_state vjp
-    vmap
 _functorch:
 _functorch.apis: chunk_vmap grad grad_and_value vmap
 _functorch.deprecated: combine_state_for_ensemble functionalize grad grad_and_value hessian jacfwd jacrev jvp

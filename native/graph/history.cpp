@@ -117,10 +117,10 @@ TensorRef strided(Tensor* x, PyObject* sizes, PyObject* strides, PyObject* offse
   return made;
 }
 
-// What the steps make of the base as it is now; null if that is not the view any more, turned or not. Of a
-// view that was given other memory it is what it was: torch repeats the steps without a look at the view.
-TensorRef repeated(Tensor* view, Tensor* base) {
-  TensorRef made = share(base);
+}  // namespace
+
+TensorRef view_again(Tensor* view, Tensor* of) {
+  TensorRef made = share(of);
   PyObject* steps = view->extra->steps;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
     PyObject* step = PyTuple_GET_ITEM(steps, i);
@@ -134,6 +134,15 @@ TensorRef repeated(Tensor* view, Tensor* base) {
     args.insert(args.end(), given, given + PyTuple_GET_SIZE(step) - 1);
     made = TensorRef(as_tensor(call(op, args.data())));
   }
+  return made;
+}
+
+namespace {
+
+// What the steps make of the base as it is now; null if that is not the view any more, turned or not. Of a
+// view that was given other memory it is what it was: torch repeats the steps without a look at the view.
+TensorRef repeated(Tensor* view, Tensor* base) {
+  TensorRef made = view_again(view, base);
   bool placed = view->extra->turned ||
                 (made->offset == view->offset && std::ranges::equal(made->strides(), view->strides()));
   bool same = same_sizes(made.get(), view) && placed;

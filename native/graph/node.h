@@ -116,6 +116,8 @@ void note_detached(Tensor* t);
 bool was_detached(const Edge& edge);  // the tensor that was this output
 
 // history.cpp
+// The steps that made a view, whose `steps` are known, taken of another tensor.
+TensorRef view_again(Tensor* view, Tensor* of);
 void refresh_view(Tensor* t, bool asked = false);  // asked: by the user, who is told that there is none
 extern thread_local bool replays_views
     __attribute__((tls_model("initial-exec")));  // inside _force_original_view_tracking(True)

@@ -15,6 +15,7 @@
 #include "functions.h"
 #include "graph_log.h"
 #include "lazy_views.h"
+#include "levels.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -204,7 +205,9 @@ PyObject* py_plain_gradients(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_detach(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "detach");
-    TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+    TensorRef alias = is_leveled(t)       ? detached_at_level(t)
+                      : asks_dispatch(t) ? dispatched_detach(t)
+                                         : new_alias(t);
     Extra* extra = extra_of(alias.get());
     if (t->flags & Tensor::INFERENCE && !modes.inference) count_apart(alias.get());
     if (t->requires_grad()) {

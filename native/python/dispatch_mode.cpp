@@ -10,6 +10,7 @@
 #include "../tensor/twins.h"
 #include "functions.h"
 #include "lazy_views.h"
+#include "levels.h"
 #include "rare_ops.h"
 #include "tensor_type.h"
 
@@ -147,7 +148,7 @@ bool dispatching_forwards() { return dispatching_now; }
 
 bool may_be_asked(PyObject* const* args, Py_ssize_t count) {
   if (!dispatching_now) return false;
-  bool asked = mode_here || kernels_replaced;
+  bool asked = mode_here || kernels_replaced || (leveled_type && inside_levels());
   for (Py_ssize_t i = 0; i < count && !asked; i++) asked = any_dispatches(args[i]);
   return asked;
 }
@@ -208,7 +209,7 @@ Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
 }
 
 bool class_dispatches(PyTypeObject* type) {
-  if (type == sparse_type || type == compressed_type)
+  if (type == sparse_type || type == compressed_type || type == leveled_type)
     return true;  // nothing of it could be computed otherwise
   if (subclasses_off) return false;
   static PyObject* name = PyUnicode_InternFromString("__torch_dispatch__");
@@ -231,6 +232,7 @@ ModesUnasked::~ModesUnasked() { mode_here = before; }
 bool is_asked(const Tensor* t) { return mode_here || dispatches(t); }
 
 TensorRef dispatched_detach(Tensor* t) {
+  if (is_leveled(t)) return same_at_level(t);
   if (!detacher) fail(PyExc_RuntimeError, "nobody is there to be asked about detach");
   BelowAutograd below;
   Ref<PyObject> result = checked(PyObject_CallOneArg(detacher, t->object()));
@@ -256,6 +258,7 @@ TensorRef dispatched_copy(Tensor* grad, Tensor* leaf) {
 }
 
 Ref<PyObject> dispatched_item(Tensor* t) {
+  if (is_leveled(t)) return item_at_level(t);
   if (!reader) fail(PyExc_RuntimeError, "nobody is there to be asked about item");
   BelowAutograd below;
   return checked(PyObject_CallOneArg(reader, t->object()));
@@ -278,10 +281,13 @@ namespace {
 PyObject* asked_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(op.args.size())));
   for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
-  BelowAutograd below;
   PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), out ? out->object() : Py_None};
   uint32_t version = out ? counter_of(out)->version : 0;
-  Ref<PyObject> result = checked(PyObject_Vectorcall(handler, call_args, 3, nullptr));
+  Ref<PyObject> result = leveled_type ? at_level(op, args, out) : Ref<PyObject>();
+  if (!result) {
+    BelowAutograd below;
+    result = checked(PyObject_Vectorcall(handler, call_args, 3, nullptr));
+  }
   if (out) {
     if (!is_tensor(result.get())) fail_cast(result.get());
     counter_of(out)->version = version;  // the write is counted once, by the caller

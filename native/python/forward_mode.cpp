@@ -12,6 +12,7 @@
 
 #include "../graph/modes.h"
 #include "collector.h"
+#include "levels.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -124,6 +125,7 @@ bool same_layout(const Tensor* a, const Tensor* b) {
 
 // A tangent with the layout of t, so that views of one are views of the other.
 TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
+  if (is_leveled(t)) return share(tangent);  // its views are made by the steps that made those of t
   if (same_layout(t, tangent) || !is_dense(t->sizes(), t->strides())) return share(tangent);
   static Primitive& copy = primitive("copy");
   TensorRef target = new_strided(t->sizes(), t->strides(), tangent->dtype, tangent->device());
@@ -144,6 +146,13 @@ TensorRef tangent_of(Tensor* t) {
   if (!base || !t->extra->differentiable_view || !base->extra || !lies_on(t, base)) return {};
   Tensor* whole = base->extra->tangent;
   if (!whole || base->extra->tangent_level != dual_level) return {};
+  if (is_leveled(t)) {
+    if (!t->extra->steps) return {};
+    WithoutForward off;
+    TensorRef part = view_again(t, whole);
+    set_tangent(t, part);
+    return part;
+  }
   if (!same_layout(base, whole)) return {};
   TensorRef part = part_of(whole, base, t);
   if (part) set_tangent(t, part);
@@ -212,7 +221,11 @@ void write_tangent(Tensor* t, PyObject* tangent) {
   static Primitive& copy = primitive("copy");
   TensorRef into = tangent_of(t);
   Tensor* base = t->base();
-  if (!into && base && t->extra->differentiable_view && lies_on(t, base) &&
+  if (!into && base && is_leveled(t) && t->extra->differentiable_view && t->extra->steps) {
+    Ref<PyObject> zero = checked(PyObject_CallMethod(base->object(), "new_zeros", "N", size_object(base->sizes())));
+    set_tangent(base, share(as_tensor(zero.get())));
+    into = tangent_of(t);
+  } else if (!into && base && t->extra->differentiable_view && lies_on(t, base) &&
       is_dense(base->sizes(), base->strides())) {
     TensorRef whole = new_strided(base->sizes(), base->strides(), base->dtype, base->device());
     alignas(16) char zero[16] = {};

@@ -15,6 +15,7 @@
 #include "forward_mode.h"
 #include "forwards.h"
 #include "lazy_views.h"
+#include "levels.h"
 #include "rare_ops.h"
 
 namespace rl {
@@ -617,9 +618,27 @@ Ref<PyObject> recorded_hooked(Primitive& op, PyObject* const* args) {
 PyObject* call_closed(Primitive& op, PyObject* const* args);
 PyObject* write_closed(Primitive& op, PyObject* const* args);
 
+// Where tensors of a level may be among the arguments (levels.h).
+PyObject* call_raised(Primitive& op, PyObject* const* args) {
+  if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
+    return call_closed(op, Raised(op, ClosedArguments(op, args).args, false).args);
+  Raised raised(op, args, false);
+  if (op.options & Primitive::TAKEN_APART && raised.args == args) {
+    if (Ref<PyObject> result = taken_apart(op, args)) return result.release();
+  }
+  return call_closed(op, raised.args);
+}
+PyObject* write_raised(Primitive& op, PyObject* const* args) {
+  if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
+    return write_closed(op, Raised(op, ClosedArguments(op, args).args, true).args);
+  return write_closed(op, Raised(op, args, true).args);
+}
+
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
+  if (leveled_type) [[unlikely]]
+    return call_raised(op, args);
   if (op.options & (Primitive::ASKS_FIRST | Primitive::TAKEN_APART)) {
     if (op.options & Primitive::TAKEN_APART) {
       if (Ref<PyObject> result = taken_apart(op, args)) return result.release();
@@ -630,6 +649,8 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   return call_closed(op, args);
 }
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
+  if (leveled_type) [[unlikely]]
+    return write_raised(op, args);
   if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
     return write_closed(op, ClosedArguments(op, args).args);
   return write_closed(op, args);

@@ -21,6 +21,7 @@
 #include "explain.h"
 #include "forward_mode.h"
 #include "functions.h"
+#include "levels.h"
 #include "primitive.h"
 
 namespace rl {
@@ -360,7 +361,9 @@ int set_hooks(PyObject* self, PyObject* value, void* name) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+    TensorRef alias = is_leveled(t)       ? detached_at_level(t)
+                      : asks_dispatch(t) ? dispatched_detach(t)
+                                         : new_alias(t);
     if (!(modes.inference && t->flags & Tensor::INFERENCE)) count_apart(alias.get());
     alias->flags |= Tensor::DATA_ALIAS;
     return alias.release_object();

@@ -188,7 +188,9 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
     if not pairs or not wanted:
         return tuple(None for _ in outs)
     values, pushed = zip(*pairs, strict=True)
-    found = grad(values, wanted, pushed, create_graph=record and _any_requires_grad(args, pushed),
+    # Where functions are transformed, a level below may record what this one does not.
+    recorded = record and (_any_requires_grad(args, pushed) or _C.top_level() is not None)
+    found = grad(values, wanted, pushed, create_graph=recorded,
                  allow_unused=True)  # fmt: skip
     result = iter(found)
     return tuple(

@@ -1,0 +1,408 @@
+#include "levels.h"
+
+#include <cstring>
+
+#include "../graph/dispatching.h"
+#include "../graph/modes.h"
+#include "functions.h"
+#include "tensor_type.h"
+
+namespace rl {
+
+PyTypeObject* leveled_type = nullptr;
+
+namespace {
+
+struct Level {
+  enum Kind : int { gradients, tangents, batch };
+  uint64_t number = 0;  // never used twice
+  Kind kind = gradients;
+  int64_t size = 0;          // of the batch
+  PyObject* randomness = nullptr;  // interned str, lives for ever: what random functions do in a batch
+  bool grad = true, forward = true;  // what was recorded and carried outside
+};
+
+// Those at work in this thread, from the outside in; and those below which something is being computed, which
+// is not to see them.
+thread_local std::vector<Level> levels, suspended;
+uint64_t last_number = 0;
+PyObject* batcher = nullptr;  // owned: (primitive, arguments, out or None, number) -> what it computes
+Py_ssize_t value_at, number_at, batched_at;  // where class Leveled keeps them
+
+PyObject*& slot(Tensor* t, Py_ssize_t offset) {
+  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(t) + offset);
+}
+Tensor* value_of(Tensor* t) {
+  PyObject* value = slot(t, value_at);
+  if (!value || !is_tensor(value)) fail(PyExc_RuntimeError, "a tensor of a level has lost its value");
+  return as_tensor(value);
+}
+bool is_batched_there(Tensor* t) { return slot(t, batched_at) == Py_True; }
+uint64_t number_of_level(Tensor* t) {
+  PyObject* number = slot(t, number_at);
+  return number && PyLong_Check(number) ? PyLong_AsUnsignedLongLong(number) : 0;
+}
+
+// Where the level stands among those that are at work, or -1.
+int64_t place_of(uint64_t number) {
+  for (size_t i = levels.size(); i-- > 0;) {
+    if (levels[i].number == number) return int64_t(i);
+  }
+  return -1;
+}
+int64_t place_of(Tensor* t) { return place_of(number_of_level(t)); }
+
+// Behind tensors of levels that have ended.
+Tensor* living(Tensor* t) {
+  while (is_leveled(t) && place_of(t) < 0) t = value_of(t);
+  return t;
+}
+
+TensorRef wrap(Tensor* value, PyObject* number, bool batched) {
+  if (batched && value->ndim == 0) fail(PyExc_RuntimeError, "a batch has a dimension for its examples");
+  size_t first = batched ? 1 : 0;
+  int64_t none = 0;
+  TensorRef whole = new_tensor({&none, 1}, value->dtype, {DeviceType::meta});
+  set_geometry(whole.get(), value->sizes().subspan(first), value->strides().subspan(first));
+  TensorRef made = as_subclass(whole.get(), leveled_type);
+  made->offset = value->offset;  // a view is where it is on its base
+  Device device = is_leveled(value) ? claimed_device(value->storage) : value->device();
+  if (device.type != DeviceType::meta) claim_device(made->storage, device);
+  slot(made.get(), value_at) = Py_NewRef(value->object());
+  slot(made.get(), number_at) = Py_NewRef(number);
+  slot(made.get(), batched_at) = Py_NewRef(batched ? Py_True : Py_False);
+  return made;
+}
+
+// Recording and tangents as they were below a level, and nothing to be seen of it and those above.
+class Below {
+ public:
+  explicit Below(size_t place) : before(modes), place(place), outer(suspended.size()) {
+    modes.grad = modes.grad && levels[place].grad;
+    modes.forward = levels[place].forward;
+    modes.derives = modes.unrecorded = false;
+    suspended.insert(suspended.end(), levels.begin() + long(place), levels.end());
+    levels.resize(place);
+  }
+  ~Below() {
+    modes.grad = before.grad;
+    modes.forward = before.forward;
+    modes.derives = before.derives;
+    modes.unrecorded = before.unrecorded;
+    levels.resize(place);
+    levels.insert(levels.end(), suspended.begin() + long(outer), suspended.end());
+    suspended.resize(outer);
+  }
+  Below(const Below&) = delete;
+
+ private:
+  Modes before;
+  size_t place, outer;
+};
+
+// The highest level of any tensor in there, or -1; `ended`: whether one belongs to a level that has ended.
+int64_t highest(PyObject* o, bool& ended) {
+  if (is_leveled(o)) {
+    int64_t place = place_of(as_tensor(o));
+    if (place >= 0) return place;
+    ended = true;
+    Tensor* t = living(as_tensor(o));
+    return is_leveled(t) ? place_of(t) : -1;
+  }
+  int64_t found = -1;
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return found;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+    found = std::max(found, highest(PySequence_Fast_GET_ITEM(o, i), ended));
+  return found;
+}
+
+Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts) {
+  if (is_tensor(o)) {
+    Tensor* t = living(as_tensor(o));
+    if (!lifts || (is_leveled(t) && place_of(t) == place)) return share(t->object());
+    Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(levels[size_t(place)].number));
+    return Ref<PyObject>(wrap(t, number.get(), false).release_object());
+  }
+  if (!PyTuple_Check(o)) return share(o);
+  Ref<PyObject> tuple = checked(PyTuple_New(PyTuple_GET_SIZE(o)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
+    PyTuple_SET_ITEM(tuple.get(), i, raised(PyTuple_GET_ITEM(o, i), place, lifts).release());
+  return tuple;
+}
+
+[[noreturn]] void refuse_write(const Primitive& op, const Level& level) {
+  if (level.kind == Level::batch) {
+    fail(PyExc_RuntimeError,
+         "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+         "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
+         "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace "
+         "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
+         "instead.");
+  }
+  failf(PyExc_RuntimeError,
+        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+        "operation (aten::%s_) that would mutate a captured Tensor. This is not supported; please rewrite the "
+        "function being transformed to explicitly accept the mutated Tensor(s) as inputs.",
+        op.name.c_str());
+}
+
+// What stands for o at the level, in tuples and lists too.
+Ref<PyObject> lowered(PyObject* o, uint64_t number) {
+  if (is_leveled(o) && number_of_level(as_tensor(o)) == number) return share(value_of(as_tensor(o))->object());
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return share(o);
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  Ref<PyObject> tuple = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; i++)
+    PyTuple_SET_ITEM(tuple.get(), i, lowered(PySequence_Fast_GET_ITEM(o, i), number).release());
+  return tuple;
+}
+
+Ref<PyObject> wrapped(PyObject* o, PyObject* number) {
+  if (is_tensor(o)) return Ref<PyObject>(wrap(as_tensor(o), number, false).release_object());
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return share(o);
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  Ref<PyObject> tuple = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; i++)
+    PyTuple_SET_ITEM(tuple.get(), i, wrapped(PySequence_Fast_GET_ITEM(o, i), number).release());
+  return tuple;
+}
+
+}  // namespace
+
+bool inside_levels() { return !levels.empty(); }
+
+Raised::Raised(const Primitive& op, PyObject* const* given, bool in_place) : args(given) {
+  bool ended = false;
+  int64_t place = -1;
+  size_t count = op.args.size();
+  for (size_t i = 0; i < count; i++) place = std::max(place, highest(given[i], ended));
+  if (place < 0 && !ended) return;
+  for (size_t i = 0; i < count; i++) {
+    bool lifts = place >= 0 && int(i) < op.input_count;
+    if (in_place && i == 0 && lifts) {
+      Tensor* self = living(as_tensor(given[0]));
+      if (!is_leveled(self) || place_of(self) != place) refuse_write(op, levels[size_t(place)]);
+    }
+    made[i] = raised(given[i], place, lifts);
+    room[i] = made[i].get();
+  }
+  args = room;
+}
+
+Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out) {
+  bool ended = false;
+  int64_t place = -1;
+  size_t count = op.args.size();
+  for (size_t i = 0; i < count; i++) place = std::max(place, highest(args[i], ended));
+  if (place < 0) return {};
+  uint64_t number = levels[size_t(place)].number;
+  Ref<PyObject> shown = checked(PyLong_FromUnsignedLongLong(number));
+  if (levels[size_t(place)].kind == Level::batch) {
+    Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(count)));
+    for (size_t i = 0; i < count; i++) PyTuple_SET_ITEM(values.get(), Py_ssize_t(i), Py_NewRef(args[i]));
+    Below below{size_t(place)};
+    PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), out ? out->object() : Py_None,
+                             shown.get()};
+    return checked(PyObject_Vectorcall(batcher, call_args, 4, nullptr));
+  }
+  PyObject* inner[MAX_ARGS];
+  Ref<PyObject> held[MAX_ARGS];
+  for (size_t i = 0; i < count; i++) {
+    held[i] = lowered(args[i], number);
+    inner[i] = held[i].get();
+  }
+  Ref<PyObject> result;
+  {
+    Below below{size_t(place)};
+    auto& called = const_cast<Primitive&>(op);
+    result = checked(out ? call_in_place(called, inner) : call(called, inner));
+  }
+  if (out) return share(out->object());
+  return wrapped(result.get(), shown.get());
+}
+
+TensorRef same_at_level(Tensor* t) {
+  TensorRef same = as_subclass(t, leveled_type);
+  for (Py_ssize_t at : {value_at, number_at, batched_at}) slot(same.get(), at) = Py_XNewRef(slot(t, at));
+  return same;
+}
+
+TensorRef detached_at_level(Tensor* t) {
+  TensorRef same = same_at_level(t);
+  Ref<PyObject> value = checked(PyObject_CallMethod(value_of(t)->object(), "detach", nullptr));
+  Py_XSETREF(slot(same.get(), value_at), value.release());
+  return same;
+}
+
+Ref<PyObject> item_at_level(Tensor* t) {
+  int64_t place = place_of(t);
+  if (place >= 0 && is_batched_there(t)) {
+    fail(PyExc_RuntimeError,
+         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on "
+         "a Tensor, please try to rewrite what you're doing with other operations. If error is occurring "
+         "somewhere inside PyTorch internals, please file a bug report.");
+  }
+  return checked(number_of(value_of(t)).to_python());
+}
+
+namespace {
+
+Tensor* tensor_given(PyObject* o) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "expected a Tensor, got %s", Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+Py_ssize_t offset_of(PyObject* cls, const char* name) {
+  Ref<PyObject> member = checked(PyObject_GetAttrString(cls, name));
+  if (!Py_IS_TYPE(member.get(), &PyMemberDescr_Type)) failf(PyExc_TypeError, "%s is no slot", name);
+  return reinterpret_cast<PyMemberDescrObject*>(member.get())->d_member->offset;
+}
+
+// set_leveled_type(cls, batcher): the class of tensors of a level, and who computes in batches.
+PyObject* py_set_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !PyType_Check(args[0]) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(args[0]), TensorType))
+      fail(PyExc_TypeError, "set_leveled_type: a class of tensors expected");
+    value_at = offset_of(args[0], "value");
+    number_at = offset_of(args[0], "level");
+    batched_at = offset_of(args[0], "batched");
+    Py_XSETREF(batcher, Py_NewRef(args[1]));
+    Py_XSETREF(leveled_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0])));
+    Py_RETURN_NONE;
+  });
+}
+
+// push_level(kind, size, randomness) -> number: a transform begins; 0: grad, 1: jvp, 2: vmap.
+PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3 || !leveled_type) fail(PyExc_TypeError, "push_level(kind, size, randomness) expected");
+    long kind = PyLong_AsLong(args[0]);
+    long long size = PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred()) throw PythonError{};
+    if (kind < 0 || kind > 2) fail(PyExc_ValueError, "push_level: no such kind");
+    const char* randomness = PyUnicode_AsUTF8(args[2]);
+    if (!randomness) throw PythonError{};
+    PyObject* known = nullptr;
+    for (const char* one : {"", "error", "same", "different"}) {
+      if (!std::strcmp(one, randomness)) known = checked(PyUnicode_InternFromString(one)).release();
+    }
+    if (!known) fail(PyExc_ValueError, "push_level: no such randomness");
+    levels.push_back({++last_number, Level::Kind(kind), size, known, modes.grad, modes.forward});
+    return PyLong_FromUnsignedLongLong(last_number);
+  });
+}
+
+// pop_level(number): it ends, and whatever began within.
+PyObject* py_pop(PyObject*, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    int64_t place = place_of(PyLong_AsUnsignedLongLong(number));
+    if (PyErr_Occurred()) throw PythonError{};
+    if (place < 0) fail(PyExc_RuntimeError, "there is no such level");
+    levels.resize(size_t(place));
+    Py_RETURN_NONE;
+  });
+}
+
+// top_level() -> (number, kind, size, randomness), or None.
+PyObject* py_top(PyObject*, PyObject*) {
+  if (levels.empty()) Py_RETURN_NONE;
+  const Level& level = levels.back();
+  return Py_BuildValue("KiLO", (unsigned long long)level.number, int(level.kind), (long long)level.size,
+                       level.randomness);
+}
+
+// level_depth(number) -> how many levels are at work up to this one, 0 if it has ended.
+PyObject* py_depth(PyObject*, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    uint64_t wanted = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) throw PythonError{};
+    return PyLong_FromLongLong(place_of(wanted) + 1);
+  });
+}
+
+// level_about(number) -> (kind, size, randomness) of a level that is at work.
+PyObject* py_about(PyObject*, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    uint64_t wanted = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) throw PythonError{};
+    for (auto* at : {&levels, &suspended}) {
+      for (const Level& level : *at) {
+        if (level.number == wanted)
+          return Py_BuildValue("iLO", int(level.kind), (long long)level.size, level.randomness);
+      }
+    }
+    fail(PyExc_RuntimeError, "there is no such level");
+  });
+}
+
+// raise_to_level(tensor, number, batched): a tensor of that level with this value.
+PyObject* py_raise(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3 || !PyLong_Check(args[1]) || !leveled_type)
+      fail(PyExc_TypeError, "raise_to_level(tensor, number, batched) expected");
+    return wrap(tensor_given(args[0]), args[1], args[2] == Py_True).release_object();
+  });
+}
+
+// lower_from_level(object, number): the value of a tensor of that level; everything else as it is.
+PyObject* py_lower(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "lower_from_level(object, number) expected");
+    uint64_t number = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred()) throw PythonError{};
+    PyObject* o = args[0];
+    if (is_leveled(o)) o = living(as_tensor(o))->object();
+    if (is_leveled(o) && number_of_level(as_tensor(o)) == number) o = value_of(as_tensor(o))->object();
+    return Py_NewRef(o);
+  });
+}
+
+// is_leveled(object)
+PyObject* py_is_leveled(PyObject*, PyObject* o) { return PyBool_FromLong(is_leveled(o)); }
+
+// highest_level(objects) -> the number of the highest level of any tensor in a tuple or list, 0 if none.
+PyObject* py_highest(PyObject*, PyObject* o) {
+  bool ended = false;
+  int64_t place = highest(o, ended);
+  return PyLong_FromUnsignedLongLong(place < 0 ? 0 : levels[size_t(place)].number);
+}
+
+// living(object): what a tensor of levels that have ended stands for.
+PyObject* py_living(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    return Py_NewRef(is_leveled(o) ? living(as_tensor(o))->object() : o);
+  });
+}
+
+// below_level(number, function, arguments ...): calls it as operations below that level are called.
+PyObject* py_below(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n < 2) fail(PyExc_TypeError, "below_level(number, function, arguments ...) expected");
+    int64_t place = place_of(PyLong_AsUnsignedLongLong(args[0]));
+    if (PyErr_Occurred()) throw PythonError{};
+    if (place < 0) fail(PyExc_RuntimeError, "there is no such level");
+    Below below{size_t(place)};
+    return PyObject_Vectorcall(args[1], args + 2, size_t(n - 2), nullptr);
+  });
+}
+
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef functions[] = {{"set_leveled_type", FAST(py_set_type), nullptr},
+                           {"push_level", FAST(py_push), nullptr},
+                           {"pop_level", py_pop, METH_O, nullptr},
+                           {"top_level", py_top, METH_NOARGS, nullptr},
+                           {"level_depth", py_depth, METH_O, nullptr},
+                           {"level_about", py_about, METH_O, nullptr},
+                           {"raise_to_level", FAST(py_raise), nullptr},
+                           {"lower_from_level", FAST(py_lower), nullptr},
+                           {"is_leveled", py_is_leveled, METH_O, nullptr},
+                           {"highest_level", py_highest, METH_O, nullptr},
+                           {"living", py_living, METH_O, nullptr},
+                           {"below_level", FAST(py_below), nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
+}  // namespace rl

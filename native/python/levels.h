@@ -1,0 +1,41 @@
+// The levels of torch.func: tensors that stand for others while a function is transformed.
+//
+// Each transform that is at work in this thread (`grad`, `jvp`, `vmap`) is a level, numbered from the outside
+// in. A tensor of a level (class Leveled, rushlight/func/_tensor.py) has no memory: it holds a value of some
+// level below, which under `vmap` has one dimension more, the first, along which the examples lie. Levels of
+// `grad` and `jvp` record histories and tangents on these tensors as on any other; what an operation computes
+// is computed by the same operation, of the values, a level lower: where recording, and carrying tangents, is
+// as it was when the transform began. So the derivatives of two levels never mix. Start with `Raised`, which
+// brings the arguments of a call to one level, and `at_level`, which computes there.
+#pragma once
+#include "primitive.h"
+
+namespace rl {
+
+extern PyTypeObject* leveled_type;  // null until the first transform
+inline bool is_leveled(const PyObject* o) { return leveled_type && Py_TYPE(o) == leveled_type; }
+inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<const PyObject*>(t)); }
+
+bool inside_levels();  // whether a function is being transformed in this thread
+
+// The arguments of a call, tensors among its inputs all of the highest level of any: constants of that level
+// are made of those that are not. What belongs to a level that has ended is what it stood for.
+class Raised {
+ public:
+  Raised(const Primitive& op, PyObject* const* given, bool in_place);
+  Raised(const Raised&) = delete;
+  PyObject* const* args;
+
+ private:
+  PyObject* room[MAX_ARGS];
+  Ref<PyObject> made[MAX_ARGS];
+};
+
+// What op computes of tensors of a level, as tensors of that level; empty if no argument is one.
+Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out);
+
+TensorRef same_at_level(Tensor* t);      // another tensor of that level with the same value, without history
+TensorRef detached_at_level(Tensor* t);  // the same of the value without history at any level
+Ref<PyObject> item_at_level(Tensor* t);
+
+}  // namespace rl

@@ -1,0 +1,181 @@
+"""The batching rule of every primitive: how it computes a whole batch of calls at once.
+
+A rule is given the primitive, the `Batch`, and the arguments, where a batched one has its examples along the
+first dimension; what it returns has them there too. It is made of primitives, so that the results have
+derivatives of their own below. `@batching("softmax")` registers one. A primitive without a rule is computed
+example by example, which is as right, and slower; views must have one, for they share memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rushlight import _C
+
+Tensor = _C.Tensor
+ops = _C.ops
+RULES: dict[str, Callable] = {}
+
+
+class Batch:
+    """What a rule is told beside its arguments."""
+
+    __slots__ = ("batched", "number", "size")
+
+    def __init__(self, size: int, batched: tuple, number: int) -> None:
+        self.size = size
+        self.batched = batched  # of each argument, of a list: of each element
+        self.number = number
+
+    def whole(self, x: Tensor, batched: bool) -> Tensor:
+        """The tensor with a dimension for the examples, whether it differs among them or not."""
+        return x if batched else x.unsqueeze(0).expand(self.size, *x.shape)
+
+
+def batching(*names: str) -> Callable:
+    """Registers the rule of these primitives."""
+
+    def register(rule: Callable) -> Callable:
+        RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+def place(dim: int, count: int) -> int:
+    """Where a dimension of an example that has `count` of them is in a batch."""
+    least = max(count, 1)
+    if not -least <= dim < least:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-least}, {least - 1}], but got {dim})"
+        )
+    return dim % least + 1
+
+
+def places(dims: Any, count: int) -> Any:
+    """The same of one dimension or several; None and () stay as they are, for all of them."""
+    if dims is None:
+        return None
+    if isinstance(dims, (tuple, list)):
+        return tuple(place(dim, count) for dim in dims)
+    return place(dims, count)
+
+
+def _split(argument: Any, number: int) -> tuple[Any, Any]:
+    """An argument as it is below the level, and whether it is batched."""
+    if isinstance(argument, (tuple, list)):
+        parts = [_split(part, number) for part in argument]
+        return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+    if _C.is_leveled(argument):
+        below = _C.lower_from_level(argument, number)
+        return below, below is not argument and argument.batched
+    return argument, False
+
+
+def _flat(values: Iterable) -> Iterable:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _size(values: tuple, batched: tuple) -> int:
+    for value, flag in zip(_flat(values), _flat(batched), strict=True):
+        if flag:
+            return value.shape[0]
+    raise RuntimeError("no argument is batched")
+
+
+def _raise(result: Any, number: int) -> Any:
+    if isinstance(result, (tuple, list)):
+        return tuple(_raise(part, number) for part in result)
+    return _C.raise_to_level(result, number, True) if isinstance(result, Tensor) else result
+
+
+def compute(primitive: Any, args: tuple, out: Any, number: int) -> Any:
+    """What a primitive computes of tensors of a batch; called by the native code, below that level."""
+    parts = [_split(arg, number) for arg in args]
+    values, batched = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+    batch = Batch(_size(values, batched), batched, number)
+    name = primitive.__name__
+    rule = RULES.get(name)
+    if rule is None:
+        rule = elementwise if primitive.is_elementwise else example_by_example
+    result = rule(primitive, batch, *values)
+    if out is None:
+        return _raise(result, number)
+    _C.in_place(ops.copy, values[0], result)
+    return out
+
+
+def _promoted(values: list, batched: tuple, ranks: list) -> list:
+    """Numbers among the examples do not decide a dtype against tensors with dimensions; in a batch they would
+    be such."""
+    from rushlight import promote_types
+
+    def kind(dtype: Any) -> int:
+        return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == _C.bool else 1
+
+    tensors = [(value, rank) for value, rank in zip(values, ranks, strict=True) if rank is not None]
+    wide = narrow = None
+    for value, rank in tensors:
+        if rank:
+            wide = value.dtype if wide is None else promote_types(wide, value.dtype)
+        else:
+            narrow = value.dtype if narrow is None else promote_types(narrow, value.dtype)
+    if wide is None or narrow is None or kind(narrow) > kind(wide):
+        return values
+    return [
+        value.to(wide) if rank == 0 and flag and value.dtype != wide else value
+        for value, rank, flag in zip(values, ranks, batched, strict=True)
+    ]
+
+
+def aligned(batch: Batch, values: Any, batched: Any) -> list:
+    """Tensors (and numbers) so that those of a batch broadcast as their examples would."""
+    ranks = [
+        value.dim() - flag if isinstance(value, Tensor) else None
+        for value, flag in zip(values, batched, strict=True)
+    ]
+    most = max(rank for rank in ranks if rank is not None)
+    made = []
+    for value, flag, rank in zip(values, batched, ranks, strict=True):
+        if flag and rank < most:
+            value = value.reshape(batch.size, *(1,) * (most - rank), *value.shape[1:])
+        made.append(value)
+    return made
+
+
+def elementwise(op: Any, batch: Batch, *args: Any) -> Any:
+    """Loops over elements: whatever is batched broadcasts along the examples."""
+    count = op.input_count
+    values, flags = list(args[:count]), batch.batched[:count]
+    if count > 1:
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        if any(value.dtype != tensors[0].dtype for value in tensors) and op.__name__ != "where":
+            ranks = [v.dim() - f if isinstance(v, Tensor) else None for v, f in zip(values, flags, strict=True)]
+            values = _promoted(values, flags, ranks)
+        values = aligned(batch, values, flags)
+    return op(*values, *args[count:])
+
+
+def _example(value: Any, batched: Any, i: int) -> Any:
+    if isinstance(batched, tuple):
+        return tuple(_example(part, flag, i) for part, flag in zip(value, batched, strict=True))
+    return ops.select(value, 0, i) if batched else value
+
+
+def example_by_example(op: Any, batch: Batch, *args: Any) -> Any:
+    """One call for each example."""
+    if op.is_view:
+        raise NotImplementedError(f"vmap: there is no batching rule for the view {op.__name__}")
+    if batch.size == 0:
+        raise RuntimeError(
+            f"vmap: {op.__name__} has no batching rule, and of an empty batch it has nothing to compute"
+        )
+    results = [op(*map(_example, args, batch.batched, (i,) * len(args))) for i in range(batch.size)]
+    if isinstance(results[0], tuple):
+        return tuple(ops.stack(column, 0) for column in zip(*results, strict=True))
+    return ops.stack(tuple(results), 0)

@@ -1,0 +1,481 @@
+"""`grad`, `vjp`, `jvp` and what is made of them: derivatives of functions, to any order and in any mixture."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight import _C
+from rushlight.autograd import grad as gradients_of
+from rushlight.autograd.grad_mode import enable_grad
+from rushlight.func._levels import (
+    GRADIENTS, TANGENTS, Tensor, level, lowered, raised, tree_flatten, tree_map, tree_unflatten
+)  # fmt: skip
+from rushlight.func._vmap import vmap
+
+
+def _kind(value: Any) -> str:
+    return str(type(value))
+
+
+def _active(value: Any) -> Any:
+    """An argument with respect to which is differentiated."""
+    if isinstance(value, Tensor):
+        return _C.requires_grad_(value, True)
+    raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
+
+
+def _chosen(args: tuple, argnums: Any) -> Any:
+    """The arguments that are meant by one number or several."""
+
+    def check(number: Any) -> int:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnum must be int, got {type(number)}")
+        if not -len(args) <= number < len(args):
+            raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
+        return number % len(args)
+
+    if isinstance(argnums, int):
+        return args[check(argnums)]
+    if not isinstance(argnums, tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    places = tuple(map(check, argnums))
+    if not argnums:
+        raise RuntimeError("argnums must be non-empty")
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return tuple(args[place] for place in places)
+
+
+def _replaced(args: tuple, argnums: Any, chosen: Any) -> tuple:
+    given = list(args)
+    if isinstance(argnums, int):
+        given[argnums] = chosen
+    else:
+        for number, value in zip(argnums, chosen, strict=True):
+            given[number] = value
+    return tuple(given)
+
+
+def _pull(outputs: list, inputs: list, cotangents: Any, retain: bool | None = None, create: bool = True) -> list:
+    """Gradients, zeros where there are none."""
+    reached = [
+        (out, None if cotangents is None else cotangent)
+        for out, cotangent in zip(outputs, cotangents or [None] * len(outputs), strict=True)
+        if out.requires_grad
+    ]
+    if not reached:
+        return [x.new_zeros(x.shape) for x in inputs]
+    found = gradients_of(
+        [out for out, _ in reached], inputs,
+        None if cotangents is None else [cotangent for _, cotangent in reached],
+        retain_graph=retain, create_graph=create, allow_unused=True,
+    )  # fmt: skip
+    return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """The function that returns the gradient, and the value with it.
+
+    >>> torch.func.grad_and_value(lambda x: (x**2).sum())(torch.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
+
+    @functools.wraps(func)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        with level(GRADIENTS) as number:
+            with enable_grad():
+                args, kwargs = raised(args, number, False), raised(kwargs, number, False)
+                active = tree_map(_active, _chosen(args, argnums))
+                out = func(*args, **kwargs)
+                if has_aux:
+                    if not (isinstance(out, tuple) and len(out) == 2):
+                        raise RuntimeError(
+                            "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if "
+                            "has_aux is True"
+                        )
+                    out, aux = out
+                if not isinstance(out, Tensor):
+                    raise RuntimeError(
+                        f"grad_and_value(f)(*args): Expected f(*args) to return a tensor, got {type(out)}"
+                    )
+                if out.dim() != 0:
+                    raise RuntimeError(
+                        f"grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
+                        f"{out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                    )
+                flat, spec = tree_flatten(active)
+                found = tree_unflatten(_pull([out], flat, None), spec)
+            found, out = lowered(found, number), lowered(out, number)
+            return (found, (out, lowered(aux, number))) if has_aux else (found, out)
+
+    return both
+
+
+def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """The function that returns the gradient of a scalar function with respect to the arguments `argnums`.
+
+    >>> torch.func.grad(torch.sin)(torch.tensor(0.0))
+    tensor(1.)
+    >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(0.0))
+    tensor(-0.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return alone
+
+
+def _outputs(out: Any, called: str) -> tuple[list, Any]:
+    if not isinstance(out, Tensor):
+        flat = tree_flatten(out)[0]
+        if not flat:
+            raise RuntimeError(f"{called}: Expected f to be a function that has non-empty output (got output = {out})")
+        for value in flat:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(
+                    f"{called}: expected f(*args) to return only tensors, got unsupported type {type(value)}"
+                )
+    return tree_flatten(out)
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """The value of a function, and the function that pulls cotangents of it back to its arguments.
+
+    >>> value, pull = torch.func.vjp(torch.sin, torch.tensor(0.0))
+    >>> value, pull(torch.tensor(2.0))
+    (tensor(0.), (tensor(2.),))
+    """
+    with level(GRADIENTS) as number:
+        with enable_grad():
+            inner = raised(primals, number, False)
+            active = tree_map(_active, inner)
+            out = func(*active)
+            if has_aux:
+                if not (isinstance(out, tuple) and len(out) == 2):
+                    raise RuntimeError(
+                        "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is "
+                        "True"
+                    )
+                out, aux = out
+                aux = lowered(aux, number)
+            outs, out_spec = _outputs(out, "vjp(f, *primals)")
+            ins, in_spec = tree_flatten(active)
+        value = lowered(out, number)
+
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        if create_graph is None:
+            create_graph = _C.is_grad_enabled()
+        given, spec = tree_flatten(cotangents)
+        if spec != out_spec:
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {spec}, primal output: {out_spec}"
+            )
+        found = _pull(outs, ins, given, retain_graph, create_graph)
+        found = tree_unflatten([_C.living(g) for g in found], in_spec)
+        return found
+
+    return (value, pull, aux) if has_aux else (value, pull)
+
+
+@contextlib.contextmanager
+def _carrying() -> Iterator[None]:
+    """Tangents travel with tensors: a dual level, unless one is open."""
+    from rushlight.autograd import forward_ad
+
+    if forward_ad._current_level >= 0:
+        yield
+        return
+    with forward_ad.dual_level():
+        yield
+
+
+def _same_kind(primals: list, tangents: list, called: str) -> None:
+    for primal, tangent in zip(primals, tangents, strict=True):
+        if primal.shape != tangent.shape:
+            raise RuntimeError(
+                f"{called}: Expected primals and tangents to have the same shape, got {tuple(primal.shape)} and "
+                f"{tuple(tangent.shape)}"
+            )
+
+
+def _list_of_tensors(values: Any, api: str, name: str) -> list:
+    flat = tree_flatten(values)[0]
+    if not flat:
+        raise RuntimeError(f"{api}: Expected {name} to be non-empty tuple of tensors")
+    for value in flat:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"{api}: expected {name} to contain only tensors, got unsupported type {type(value)}")
+    return flat
+
+
+def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """The value of a function and its derivative along `tangents`.
+
+    >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(3.0),))
+    (tensor(0.), tensor(3.))
+    """
+    return _jvp(func, primals, tangents, None, strict, has_aux)
+
+
+def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool, has_aux: bool) -> tuple:
+    called = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{called}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    chosen = primals if argnums is None else _chosen(primals, argnums)
+    spec, tangent_spec = tree_flatten(chosen)[1], tree_flatten(tangents)[1]
+    if spec != tangent_spec:
+        raise RuntimeError(
+            f"{called}: Expected primals and tangents to have the same python structure. For example, if primals "
+            f"is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with "
+            f"structure {tangent_spec}"
+        )
+    flat = _list_of_tensors(chosen, called, "primals")
+    along = _list_of_tensors(tangents, called, "tangents")
+    with level(TANGENTS) as number, _carrying(), _forward(True):
+        duals = []
+        for primal, tangent in zip(flat, along, strict=True):
+            dual = _C.raise_to_level(primal, number, False)
+            _check_pair(primal, tangent)
+            _C.set_tangent(dual, _C.raise_to_level(tangent, number, False))
+            duals.append(dual)
+        inner = tree_unflatten(duals, spec)
+        if argnums is not None:
+            inner = _replaced(raised(primals, number, False), argnums, inner)
+        out = func(*inner)
+        if has_aux:
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise RuntimeError(
+                    "jvp_and_value(f, primals, tangents): output of function f should be a tuple: (output, aux) "
+                    "if has_aux is True"
+                )
+            out, aux = out
+            aux = lowered(aux, number)
+        outs, out_spec = _outputs(out, called)
+        found = []
+        for value in outs:
+            known = _C.is_leveled(value) and value.level == number
+            tangent = _C.tangent(value) if known else None
+            if tangent is None and strict:
+                raise RuntimeError(
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
+                    "is not allowed with strict=True."
+                )
+            found.append(_C.lower_from_level(tangent, number) if tangent is not None else None)
+        values = [_C.lower_from_level(value, number) for value in outs]
+        found = [
+            _C.below_level(number, _zeros_of, value) if tangent is None else tangent
+            for value, tangent in zip(values, found, strict=True)
+        ]
+    result = tree_unflatten(values, out_spec), tree_unflatten(found, out_spec)
+    return (*result, aux) if has_aux else result
+
+
+def _zeros_of(value: Tensor) -> Tensor:
+    return value.new_zeros(value.shape)
+
+
+def _check_pair(primal: Tensor, tangent: Tensor) -> None:
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            f"Expected tangent for the same shape as the primal, got primal of shape {list(primal.shape)} and "
+            f"tangent of shape {list(tangent.shape)}"
+        )
+    if primal.dtype != tangent.dtype:
+        raise RuntimeError(
+            f"Expected primal and tangent to have the same dtype, got {primal.dtype} and {tangent.dtype}"
+        )
+
+
+@contextlib.contextmanager
+def _forward(on: bool) -> Iterator[None]:
+    before = _C.set_forward_mode(on)
+    try:
+        yield
+    finally:
+        _C.set_forward_mode(before)
+
+
+def _basis(flat: list) -> list:
+    """For each tensor, the unit vectors of all together as they lie in it: (number of all, *its sizes)."""
+    import rushlight
+
+    total = sum(x.numel() for x in flat)
+    made, first = [], 0
+    for x in flat:
+        chunk = rushlight.zeros(total, x.numel(), dtype=x.dtype, device=x.device)
+        chunk.diagonal(-first).fill_(1)
+        made.append(chunk.view(total, *x.shape))
+        first += x.numel()
+    return made
+
+
+def jacrev(
+    func: Callable,
+    argnums: Any = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:
+    """The function that returns the Jacobian, computed backwards, a row at a time for all rows at once.
+
+    >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        import rushlight
+
+        chosen = _chosen(args, argnums)
+        several = isinstance(argnums, tuple)
+
+        def of_chosen(*values: Any) -> Any:
+            return func(*_replaced(args, argnums, values if several else values[0]), **kwargs)
+
+        primals = chosen if several else (chosen,)
+        if has_aux:
+            out, pull, aux = vjp(of_chosen, *primals, has_aux=True)
+        else:
+            out, pull = vjp(of_chosen, *primals)
+        outs, out_spec = tree_flatten(out)
+        for value in outs:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(f"jacrev: Expected f to return only tensors, got {type(value)}")
+        if not outs:
+            raise RuntimeError(f"jacrev: Expected f to be a function that has non-empty output (got output = {out})")
+        basis = _basis(outs)
+        total = basis[0].shape[0]
+        step = chunk_size or total
+        rows: list = []
+        in_spec = None
+        for start in range(0, total, step) if total else (0,):
+            some = tree_unflatten([part[start : start + step] for part in basis], out_spec)
+            found, in_spec = tree_flatten(vmap(pull)(some) if step > 1 or start else _single(pull, some))
+            rows.append(found)
+        columns = [part[0] if len(rows) == 1 else rushlight.cat(part) for part in zip(*rows, strict=True)]
+        ins = tree_flatten(primals)[0]
+        counts = [value.numel() for value in outs]
+        split = [column.split(counts, 0) for column in columns]
+        jacobians = []
+        for i, value in enumerate(outs):
+            parts = [split[j][i].view(*value.shape, *x.shape) for j, x in enumerate(ins)]
+            made = tree_unflatten(parts, in_spec)
+            jacobians.append(made if several else made[0])
+        result = tree_unflatten(jacobians, out_spec)
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def _single(pull: Callable, cotangents: Any) -> Any:
+    """One row, by itself."""
+    rows = tree_flatten(cotangents)[0][0].shape[0]
+    if rows != 1:
+        return vmap(pull)(cotangents)
+    found = pull(tree_map(lambda x: x[0], cotangents))
+    return tree_map(lambda x: x.unsqueeze(0), found)
+
+
+def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
+    """The function that returns the Jacobian, computed forwards, a column at a time for all columns at once.
+
+    >>> torch.func.jacfwd(torch.cos)(torch.zeros(2))
+    tensor([[-0., -0.],
+            [-0., -0.]])
+    """
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        wrapped = functools.partial(func, **kwargs) if kwargs else func
+        chosen = args if argnums is None else _chosen(args, argnums)
+        ins, in_spec = tree_flatten(chosen)
+        basis = tree_unflatten(_basis(ins), in_spec)
+
+        def push(along: Any) -> Any:
+            out = _jvp(wrapped, args, along, argnums, False, has_aux)
+            return (out[1], out[2]) if has_aux else (out[1],)
+
+        results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(basis)
+        outs, out_spec = tree_flatten(results[0])
+        counts = [x.numel() for x in ins]
+        jacobians = []
+        for value in outs:
+            parts = value.split(counts, -1)
+            shaped = [part.reshape(*value.shape[:-1], *x.shape) for part, x in zip(parts, ins, strict=True)]
+            jacobians.append(tree_unflatten(shaped, in_spec))
+        result = tree_unflatten(jacobians, out_spec)
+        return (result, results[1]) if has_aux else result
+
+    return jacobian
+
+
+def hessian(func: Callable, argnums: Any = 0) -> Callable:
+    """The function that returns the matrix of second derivatives: forwards over backwards.
+
+    >>> torch.func.hessian(lambda x: (x**3).sum())(torch.ones(2))
+    tensor([[6., 0.],
+            [0., 6.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def linearize(func: Callable, *primals: Any) -> tuple:
+    """The value of a function, and the linear function of tangents that touches it there.
+
+    >>> value, push = torch.func.linearize(torch.sin, torch.tensor(0.0))
+    >>> value, push(torch.tensor(2.0))
+    (tensor(0.), tensor(2.))
+    """
+    value = func(*primals)
+    flat, spec = tree_flatten(primals)
+    for primal in flat:
+        if not isinstance(primal, Tensor):
+            raise RuntimeError(f"linearize: expected primals to contain only tensors, got {type(primal)}")
+
+    def push(*tangents: Any) -> Any:
+        given, given_spec = tree_flatten(tangents)
+        if given_spec != spec:
+            raise RuntimeError(
+                f"Expected the tangents {given_spec} to have the same argspec as the primals {spec}"
+            )
+        for primal, tangent in zip(flat, given, strict=True):
+            if primal.shape != tangent.shape:
+                raise RuntimeError(
+                    f"The shape of the tangent {tangent.shape} should match the shape of the primal {primal.shape}"
+                )
+            if primal.dtype != tangent.dtype:
+                raise RuntimeError(
+                    f"The dtype of the tangent {tangent.dtype} should match the dtype of the primal {primal.dtype}"
+                )
+        return _jvp(func, primals, tangents, None, False, False)[1]
+
+    return value, push
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """The function itself: what it writes into its arguments is written, and what it returns returned. Torch's
+    takes the writes out of the trace that a compiler sees; there is none here."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='{remove}'): expected remove to be 'mutations' or 'mutations_and_views'"
+        )
+
+    @functools.wraps(func)
+    def same(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return same

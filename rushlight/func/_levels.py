@@ -1,0 +1,29 @@
+"""Beginning and ending a level, and the tensors that go in and come out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight import _C
+from rushlight.func._batching.table import compute
+from rushlight.func._named import intercept, lowered, raised
+from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Leveled, Tensor
+from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowered", "raised", "tree_flatten",
+           "tree_map", "tree_unflatten"]  # fmt: skip
+
+_C.set_leveled_type(Leveled, compute)
+
+
+@contextlib.contextmanager
+def level(kind: int, size: int = 0, randomness: str = "") -> Iterator[int]:
+    """A transform at work; gives the number of its level."""
+    intercept()
+    number = _C.push_level(kind, size, randomness)
+    try:
+        yield number
+    finally:
+        _C.pop_level(number)

@@ -1,0 +1,174 @@
+"""What is asked about by torch's name, since it is not made of primitives: factories above all.
+
+Where a function is transformed, `torch.zeros(3)` gives a tensor of the innermost level of derivatives, so that
+tensors of that level may be written into it; under `vmap` it is the same for all examples, and random numbers
+are what `randomness` says.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+from rushlight.func._tensor import BATCH, Tensor
+from rushlight.utils._pytree import tree_map
+
+_LIKE = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
+_NEW = ("new_empty", "new_zeros", "new_ones", "new_full")
+_DRAW = {"rand", "randn", "randint", "randperm", "normal"}
+_MAKE = ("empty", "ones", "zeros", "full", "arange", "linspace", "logspace", "eye", "scalar_tensor", "tensor",
+         "as_tensor", "from_numpy", "empty_strided", "tril_indices", "triu_indices", "complex32")  # fmt: skip
+
+
+def raised(made: Any, number: int, batched: bool) -> Any:
+    """Tensors in a structure as those of a level."""
+
+    def one(value: Any) -> Any:
+        return _C.raise_to_level(value, number, batched) if isinstance(value, Tensor) else value
+
+    return tree_map(one, made)
+
+
+def lowered(given: Any, number: int) -> Any:
+    """Tensors in a structure as they are below a level."""
+    return tree_map(lambda value: _C.lower_from_level(value, number), given)
+
+
+def run(handle: Any, args: tuple, kwargs: dict) -> Any:
+    """An operation that is no primitive, of tensors of a level."""
+    number = _C.highest_level((args, tuple(kwargs.values())))
+    if not number:
+        args, kwargs = tree_map(_C.living, (args, kwargs))
+        return handle(*args, **kwargs)
+    kind, size, randomness = _C.level_about(number)
+    inner, options = lowered(args, number), lowered(kwargs, number)
+    if kind != BATCH:
+        return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, False)
+    name, _, overload = handle.__name__.partition(".")
+    if name in _LIKE:
+        if name.startswith("rand"):
+            from rushlight.func._batching.random import check
+
+            if not check(randomness):
+                made = _C.below_level(number, functools.partial(handle, **options), inner[0][0], *inner[1:])
+                return raised(made.unsqueeze(0).expand(size, *made.shape), number, True)
+        options.pop("memory_format", None)
+        if name == "full_like" and isinstance(inner[1], Tensor):
+            inner = (inner[0], inner[1].item(), *inner[2:])
+    elif name in _NEW:
+        inner = (inner[0], [size, *inner[1]], *inner[2:])
+    elif name == "new_empty_strided":
+        shape, strides = inner[1], inner[2]
+        length = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + 1
+        inner = (inner[0], [size, *shape], [max(length, 0), *strides], *inner[3:])
+    elif (name, overload) == ("view", "dtype") and args[0].dim():
+        pass
+    elif name in ("equal", "is_nonzero"):
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+            "support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 ."
+        )
+    else:
+        raise NotImplementedError(f"vmap: there is no batching rule for {handle}")
+    return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, True)
+
+
+def _sizes(args: tuple, kwargs: dict) -> tuple | None:
+    given = kwargs.get("size", args)
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = given[0]
+    return tuple(given) if all(isinstance(n, int) for n in given) else None
+
+
+def _drawing(name: str, original: Callable, number: int, about: tuple, args: tuple, kwargs: dict) -> Any:
+    from rushlight.func._batching.random import check
+
+    below = functools.partial(_C.below_level, number)
+    if not check(about[2]):
+        return below(functools.partial(original, **kwargs), *args)
+    size = about[1]
+    if name in ("rand", "randn"):
+        sizes = _sizes(args, kwargs) or ()
+        options = {key: value for key, value in kwargs.items() if key != "size"}
+        made = below(functools.partial(original, **options), (size, *sizes))
+    else:
+        import rushlight
+
+        made = below(rushlight.stack, [below(functools.partial(original, **kwargs), *args) for _ in range(size)])
+    return raised(made, number, True)
+
+
+def _at_top(name: str, original: Callable, function: Callable) -> Callable:
+    """A factory where functions are transformed."""
+
+    @functools.wraps(function)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        top = _C.top_level()
+        if top is None or _C.highest_level((args, tuple(kwargs.values()))):
+            return original(*args, **kwargs)
+        number, *about = top
+        if about[0] != BATCH:
+            wanted = kwargs.pop("requires_grad", False)
+            out = raised(_C.below_level(number, functools.partial(function, **kwargs), *args), number, False)
+            return _C.requires_grad_(out, True) if wanted else out
+        if name in _DRAW:
+            return _drawing(name, function, number, tuple(about), args, kwargs)
+        return _C.below_level(number, functools.partial(function, **kwargs), *args)
+
+    return made
+
+
+# What draws of tensors that all examples share, and which of its arguments says how many.
+_DRAW_FROM = ("bernoulli", "poisson", "multinomial", "binomial", "dropout", "alpha_dropout", "feature_dropout",
+              "feature_alpha_dropout", "rrelu", "normal", "native_dropout", "rand_like", "randn_like",
+              "randint_like")  # fmt: skip
+
+
+def _drawing_from(original: Callable, function: Callable) -> Callable:
+    @functools.wraps(function)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        top = _C.top_level()
+        if top is None or top[1] != BATCH or not any(isinstance(a, Tensor) for a in args):
+            return original(*args, **kwargs)
+        number, _, size, randomness = top
+        if _C.highest_level((args, tuple(kwargs.values()))) == number or randomness == "same":
+            return original(*args, **kwargs)
+        draws = kwargs.get("training", kwargs.get("train", True)) is not False
+        if not draws:
+            return original(*args, **kwargs)
+        from rushlight.func._batching.random import check
+
+        check(randomness)
+        first = next(i for i, a in enumerate(args) if isinstance(a, Tensor))
+        whole = _C.below_level(number, lambda x: x.unsqueeze(0).expand(size, *x.shape), args[first])
+        given = list(args)
+        given[first] = _C.raise_to_level(whole, number, True)
+        return original(*given, **kwargs)
+
+    return drawn
+
+
+@functools.cache
+def intercept() -> None:
+    """Lets factories know of levels; from the first transform on."""
+    from rushlight import _dispatching
+    from rushlight.nn import functional
+    from rushlight.ops._public import FUNCTIONS
+
+    _dispatching.intercept()
+
+    def watched(name: str) -> Any:
+        for function in (FUNCTIONS.get(name), vars(functional).get(name)):
+            if isinstance(function, _C.Function):
+                yield function
+
+    for name in (*_MAKE, *_DRAW):
+        for function in watched(name):
+            original = function.while_watched or function.__wrapped__
+            function.while_watched = _at_top(name, original, function)
+    for name in _DRAW_FROM:
+        for function in watched(name):
+            original = function.while_watched or function.__wrapped__
+            function.while_watched = _drawing_from(original, function)

@@ -1,0 +1,62 @@
+"""The tensor of a level: what a transformed function is given in place of its arguments.
+
+It holds a `value`, of the level below, and under `vmap` a batch of values along its first dimension, which
+nobody sees (native/python/levels.h says how operations on it are computed). What is not made of primitives
+(factories, reading numbers, printing) is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rushlight import _C
+from rushlight._unstored import Unstored
+
+Tensor = _C.Tensor
+GRADIENTS, TANGENTS, BATCH = range(3)
+
+
+def _no_memory(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
+class Leveled(Unstored):
+    """Not to be made but by `_C.raise_to_level`."""
+
+    __slots__ = ("batched", "level", "value")
+    kind, impl = "strided", "TensorWrapper"
+    value: Tensor
+    level: int
+    batched: bool
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from rushlight.func._named import run
+
+        return run(func, args, kwargs or {})
+
+    def _is_batch(self) -> bool:
+        return self.batched and _C.level_depth(self.level) > 0
+
+    def tolist(self) -> Any:
+        if self._is_batch():
+            return [self[i].tolist() for i in range(len(self))] if self.dim() else self.item()
+        return self.value.tolist()
+
+    numpy = __array__ = data_ptr = _no_memory
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.value.__reduce_ex__(protocol)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        depth = _C.level_depth(self.level)
+        inner = repr(self.value).replace("\n", "\n    ")
+        if self.batched:
+            return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inner}\n)"
+        return f"GradTrackingTensor(lvl={depth}, value=\n    {inner}\n)"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.dim() == 0 else repr(self)
+
+    def new(self, *args: Any, **kwargs: Any) -> Any:
+        return self.new_empty(*args, **kwargs)

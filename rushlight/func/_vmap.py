@@ -1,0 +1,213 @@
+"""`vmap`: a function of single examples, applied to batches of them at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+from rushlight.func._levels import BATCH, Tensor, level, lowered, tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import _broadcast_to_and_flatten
+
+
+def name_of(func: Any) -> str:
+    return getattr(func, "__name__", None) or repr(func)
+
+
+def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
+    """The arguments, where each has its examples, and the structure of all."""
+    called = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
+            f"inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying "
+            "to vmap over a function with no inputs. The latter is unsupported."
+        )
+    values, spec = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"{called}: in_dims is not compatible with the structure of inputs. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    for i, (value, dim) in enumerate(zip(values, dims, strict=True)):
+        if dim is not None and not isinstance(dim, int):
+            raise ValueError(
+                f"{called}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or "
+                "None."
+            )
+        if isinstance(dim, int) and not isinstance(value, Tensor):
+            raise ValueError(
+                f"{called}: Got in_dim={dim} for an input but the input is of type {type(value)}. We cannot "
+                "vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if dim is not None and not -value.dim() <= dim < value.dim():
+            raise ValueError(
+                f"{called}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                f"{value.dim()} so expected in_dim to satisfy -{value.dim()} <= in_dim < {value.dim()}."
+            )
+        if dim is not None and dim < 0:
+            dims[i] = dim % value.dim()
+    return values, dims, spec
+
+
+def _size(values: list, dims: list) -> int:
+    sizes = [value.size(dim) for value, dim in zip(values, dims, strict=True) if dim is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for "
+            "the mapped dimension"
+        )
+    return sizes[0]
+
+
+def _out_dims(out_dims: Any, spec: Any, func: Any) -> list:
+    dims = _broadcast_to_and_flatten(out_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
+            f"structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has "
+            f"structure {spec}."
+        )
+    for dim in dims:
+        if dim is not None and not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+                "collection of ints representing where in the outputs the vmapped dimension should appear."
+            )
+    return dims
+
+
+def batched_at(x: Tensor, number: int, dim: int) -> Tensor:
+    """The batch as a tensor of the level, its examples along `dim`."""
+    return _C.raise_to_level(x if dim == 0 else x.movedim(dim, 0), number, True)
+
+
+def _together(value: Any, number: int, size: int, dim: int | None, func: Any) -> Any:
+    """A result with its examples along `dim`."""
+    if not isinstance(value, Tensor):
+        if dim is None:
+            return value
+        raise ValueError(
+            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(value)}. Did "
+            "you mean to set out_dims= to None for output?"
+        )
+    inner = _C.lower_from_level(value, number)
+    batched = inner is not value and getattr(value, "batched", False)
+    if dim is None:
+        if batched:
+            raise ValueError(
+                f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is "
+                "None"
+            )
+        return inner
+    if not batched:
+        inner = inner.unsqueeze(0).expand(size, *inner.shape)
+    return inner.movedim(0, dim) if dim else inner
+
+
+def run(func: Callable, size: int, values: list, dims: list, spec: Any, out_dims: Any, randomness: str,
+        kwargs: dict) -> Any:  # fmt: skip
+    """One batch, all of it at once."""
+    with level(BATCH, size, randomness) as number:
+        given = [
+            value if dim is None else _C.below_level(number, batched_at, value, number, dim)
+            for value, dim in zip(values, dims, strict=True)
+        ]
+        result = func(*tree_unflatten(given, spec), **kwargs)
+        flat, out_spec = tree_flatten(result)
+        places = _out_dims(out_dims, out_spec, func)
+        out = [
+            _C.below_level(number, _together, value, number, size, place, func)
+            for value, place in zip(flat, places, strict=True)
+        ]
+    return tree_unflatten(out, out_spec)
+
+
+def _check_randomness(randomness: Any) -> None:
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
+        )
+
+
+def vmap(
+    func: Callable,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable:
+    """The function of whole batches: `in_dims` says along which dimension of every argument the examples lie
+    (None: it is the same for all), `out_dims` where they are to be in the results.
+
+    `randomness` says whether random numbers are refused ("error"), the same for all examples, or different;
+    `chunk_size`, how many examples are computed at once.
+
+    >>> dots = torch.vmap(torch.dot)
+    >>> dots(torch.ones(2, 3), torch.arange(6.0).reshape(2, 3))
+    tensor([ 3., 12.])
+    """
+    _check_randomness(randomness)
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        values, dims, spec = _in_dims(in_dims, args, func)
+        size = _size(values, dims)
+        if chunk_size is None or size <= chunk_size:
+            return run(func, size, values, dims, spec, out_dims, randomness, kwargs)
+        parts = []
+        for start in range(0, size, chunk_size):
+            some = [
+                value if dim is None else value.narrow(dim, start, min(chunk_size, size - start))
+                for value, dim in zip(values, dims, strict=True)
+            ]
+            count = min(chunk_size, size - start)
+            parts.append(run(func, count, some, dims, spec, out_dims, randomness, kwargs))
+        return _concatenated(parts, out_dims, func)
+
+    return batched
+
+
+def _concatenated(parts: list, out_dims: Any, func: Callable) -> Any:
+    import rushlight
+
+    flat = [tree_flatten(part) for part in parts]
+    spec = flat[0][1]
+    places = _out_dims(out_dims, spec, func)
+    columns = zip(*(values for values, _ in flat), strict=True)
+    whole = [
+        column[0] if place is None else rushlight.cat(column, place)
+        for column, place in zip(columns, places, strict=True)
+    ]
+    return tree_unflatten(whole, spec)
+
+
+def chunk_vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
+) -> Callable:
+    """`vmap` in so many steps."""
+    _check_randomness(randomness)
+    if chunks == 1:
+        return vmap(func, in_dims, out_dims, randomness)
+
+    @functools.wraps(func)
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        values, dims, _ = _in_dims(in_dims, args, func)
+        each = -(-_size(values, dims) // chunks)
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=each)(*args, **kwargs)
+
+    return batched
+
+
+__all__ = ["batched_at", "chunk_vmap", "lowered", "name_of", "run", "tree_map", "vmap"]
