@@ -4,6 +4,8 @@
 
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
+#include "elementwise_ops.h"
+#include "forwards.h"
 #include "functions.h"
 #include "tensor_type.h"
 
@@ -26,7 +28,8 @@ struct Level {
 // is not to see them.
 thread_local std::vector<Level> levels, suspended;
 uint64_t last_number = 0;
-PyObject* batcher = nullptr;  // owned: (primitive, arguments, out or None, number) -> what it computes
+// Owned: (primitive, arguments, which are batched, size, number, whether in place) -> what it computes.
+PyObject* batcher = nullptr;
 Py_ssize_t value_at, number_at, batched_at;  // where class Leveled keeps them
 
 PyObject*& slot(Tensor* t, Py_ssize_t offset) {
@@ -157,14 +160,116 @@ Ref<PyObject> lowered(PyObject* o, uint64_t number) {
   return tuple;
 }
 
-Ref<PyObject> wrapped(PyObject* o, PyObject* number) {
-  if (is_tensor(o)) return Ref<PyObject>(wrap(as_tensor(o), number, false).release_object());
+Ref<PyObject> wrapped(PyObject* o, PyObject* number, bool batched) {
+  if (is_tensor(o)) return Ref<PyObject>(wrap(as_tensor(o), number, batched).release_object());
   if (!PyTuple_Check(o) && !PyList_Check(o)) return share(o);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   Ref<PyObject> tuple = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; i++)
-    PyTuple_SET_ITEM(tuple.get(), i, wrapped(PySequence_Fast_GET_ITEM(o, i), number).release());
+    PyTuple_SET_ITEM(tuple.get(), i, wrapped(PySequence_Fast_GET_ITEM(o, i), number, batched).release());
   return tuple;
+}
+
+// An argument below a level of batches, and whether (of a list: which of it) is batched.
+Ref<PyObject> split(PyObject* o, uint64_t number, Ref<PyObject>& batched) {
+  if (is_leveled(o) && number_of_level(as_tensor(o)) == number) {
+    batched = share(slot(as_tensor(o), batched_at));
+    return share(value_of(as_tensor(o))->object());
+  }
+  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+    batched = share(Py_False);
+    return share(o);
+  }
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  Ref<PyObject> values = checked(PyTuple_New(n));
+  batched = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; i++) {
+    Ref<PyObject> flag;
+    PyTuple_SET_ITEM(values.get(), i, split(PySequence_Fast_GET_ITEM(o, i), number, flag).release());
+    PyTuple_SET_ITEM(batched.get(), i, flag.release());
+  }
+  return values;
+}
+
+bool is_any_true(PyObject* flags) {
+  if (!PyTuple_Check(flags)) return flags == Py_True;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flags); i++) {
+    if (is_any_true(PyTuple_GET_ITEM(flags, i))) return true;
+  }
+  return false;
+}
+
+// A batch with dimensions of size 1 behind its first, so that its examples have `rank` of them.
+Ref<PyObject> padded(Tensor* t, int rank) {
+  static Primitive& view = primitive("view");
+  Shape sizes;
+  sizes.append(t->size(0));
+  for (int d = t->ndim - 1; d < rank; d++) sizes.append(1);
+  for (int d = 1; d < t->ndim; d++) sizes.append(t->size(d));
+  Ref<PyObject> size(size_object(sizes));
+  PyObject* args[] = {t->object(), size.get()};
+  return checked(call(view, args));
+}
+
+// Loops over elements, of tensors of one dtype: examples that have fewer dimensions than others get more.
+// Empty for everything else.
+Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, uint64_t number) {
+  if (real_forward(op) != elementwise_forward) return {};
+  Ref<PyObject> held[MAX_ARGS];
+  PyObject* inner[MAX_ARGS];
+  int rank = 0;
+  Tensor* first = nullptr;
+  bool batched[MAX_ARGS] = {}, any = false;
+  for (size_t i = 0; i < op.args.size(); i++) {
+    inner[i] = args[i];
+    if (!is_tensor(args[i])) continue;
+    Tensor* t = as_tensor(args[i]);
+    if (is_leveled(t) && number_of_level(t) == number) {
+      any |= batched[i] = is_batched_there(t);
+      t = value_of(t);
+      inner[i] = t->object();
+    }
+    if (first && first->dtype != t->dtype) return {};
+    first = t;
+    rank = std::max(rank, t->ndim - int(batched[i]));
+  }
+  if (!any || rank >= MAX_DIMS) return {};
+  for (size_t i = 0; i < op.args.size(); i++) {
+    if (!batched[i] || as_tensor(inner[i])->ndim - 1 == rank) continue;
+    held[i] = padded(as_tensor(inner[i]), rank);
+    inner[i] = held[i].get();
+  }
+  return checked(call(const_cast<Primitive&>(op), inner));
+}
+
+Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, size_t place,
+                       PyObject* number) {
+  const Level level = levels[place];
+  Below below{place};
+  if (!out) {
+    if (Ref<PyObject> result = elementwise_in_batch(op, args, level.number))
+      return wrapped(result.get(), number, true);
+  }
+  auto count = Py_ssize_t(op.args.size());
+  Ref<PyObject> values = checked(PyTuple_New(count)), batched = checked(PyTuple_New(count));
+  bool any = false;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    Ref<PyObject> flag;
+    PyTuple_SET_ITEM(values.get(), i, split(args[i], level.number, flag).release());
+    any |= is_any_true(flag.get());
+    PyTuple_SET_ITEM(batched.get(), i, flag.release());
+  }
+  if (!any) {  // constants of the level alone
+    auto& called = const_cast<Primitive&>(op);
+    PyObject** given = &PyTuple_GET_ITEM(values.get(), 0);
+    if (out) return Py_DECREF(call_in_place(called, given)), share(out->object());
+    return wrapped(checked(call(called, given)).get(), number, false);
+  }
+  Ref<PyObject> size = checked(PyLong_FromLongLong(level.size));
+  PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), batched.get(), size.get(), number,
+                           out ? Py_True : Py_False};
+  Ref<PyObject> result = checked(PyObject_Vectorcall(batcher, call_args, 6, nullptr));
+  return out ? share(out->object()) : wrapped(result.get(), number, true);
 }
 
 }  // namespace
@@ -197,14 +302,7 @@ Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out) 
   if (place < 0) return {};
   uint64_t number = levels[size_t(place)].number;
   Ref<PyObject> shown = checked(PyLong_FromUnsignedLongLong(number));
-  if (levels[size_t(place)].kind == Level::batch) {
-    Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(count)));
-    for (size_t i = 0; i < count; i++) PyTuple_SET_ITEM(values.get(), Py_ssize_t(i), Py_NewRef(args[i]));
-    Below below{size_t(place)};
-    PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), out ? out->object() : Py_None,
-                             shown.get()};
-    return checked(PyObject_Vectorcall(batcher, call_args, 4, nullptr));
-  }
+  if (levels[size_t(place)].kind == Level::batch) return in_batch(op, args, out, size_t(place), shown.get());
   PyObject* inner[MAX_ARGS];
   Ref<PyObject> held[MAX_ARGS];
   for (size_t i = 0; i < count; i++) {
@@ -218,7 +316,7 @@ Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out) 
     result = checked(out ? call_in_place(called, inner) : call(called, inner));
   }
   if (out) return share(out->object());
-  return wrapped(result.get(), shown.get());
+  return wrapped(result.get(), shown.get(), false);
 }
 
 TensorRef same_at_level(Tensor* t) {

@@ -8,7 +8,7 @@ example by example, which is as right, and slower; views must have one, for they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
@@ -62,52 +62,13 @@ def places(dims: Any, count: int) -> Any:
     return place(dims, count)
 
 
-def _split(argument: Any, number: int) -> tuple[Any, Any]:
-    """An argument as it is below the level, and whether it is batched."""
-    if isinstance(argument, (tuple, list)):
-        parts = [_split(part, number) for part in argument]
-        return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
-    if _C.is_leveled(argument):
-        below = _C.lower_from_level(argument, number)
-        return below, below is not argument and argument.batched
-    return argument, False
-
-
-def _flat(values: Iterable) -> Iterable:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _flat(value)
-        else:
-            yield value
-
-
-def _size(values: tuple, batched: tuple) -> int:
-    for value, flag in zip(_flat(values), _flat(batched), strict=True):
-        if flag:
-            return value.shape[0]
-    raise RuntimeError("no argument is batched")
-
-
-def _raise(result: Any, number: int) -> Any:
-    if isinstance(result, (tuple, list)):
-        return tuple(_raise(part, number) for part in result)
-    return _C.raise_to_level(result, number, True) if isinstance(result, Tensor) else result
-
-
-def compute(primitive: Any, args: tuple, out: Any, number: int) -> Any:
-    """What a primitive computes of tensors of a batch; called by the native code, below that level."""
-    parts = [_split(arg, number) for arg in args]
-    values, batched = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
-    batch = Batch(_size(values, batched), batched, number)
-    name = primitive.__name__
-    rule = RULES.get(name)
+def compute(primitive: Any, values: tuple, batched: tuple, size: int, number: int, in_place: bool) -> Any:
+    """What a primitive computes of a batch; called by the native code, below the level of that number."""
+    rule = RULES.get(primitive.__name__)
     if rule is None:
         rule = elementwise if primitive.is_elementwise else example_by_example
-    result = rule(primitive, batch, *values)
-    if out is None:
-        return _raise(result, number)
-    _C.in_place(ops.copy, values[0], result)
-    return out
+    result = rule(primitive, Batch(size, batched, number), *values)
+    return _C.in_place(ops.copy, values[0], result) if in_place else result
 
 
 def _promoted(values: list, batched: tuple, ranks: list) -> list:
