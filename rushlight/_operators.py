@@ -165,15 +165,7 @@ class Operator:
     def _computed(self, args: tuple, kwargs: dict) -> Any:
         inputs = _tensors([list(args), list(kwargs.values())])
         kernel = self._kernel(inputs)
-        examples = any(map(_C.marked_batched, inputs))
-        before = _C.set_batching(False)  # a kernel gets one example after the other, as from torch
-        try:
-            result = returned(self.schema, kernel(*args, **kwargs))
-        finally:
-            _C.set_batching(before)
-        if examples:
-            for output in _tensors([result]):
-                _C.mark_batched(output, True)
+        result = returned(self.schema, kernel(*args, **kwargs))
         if self.owner is None:
             return result
         for tensor in self.schema.written(args, kwargs):

@@ -1,19 +1,18 @@
-"""`_vmap`: a function of single examples applied to batches of them, example by example.
+"""`_vmap`: the batching that torch had before `torch.vmap`, and has for batches of gradients.
 
-torch's transform runs the function once on tensors with a hidden dimension. Here it runs once per example and
-the results are stacked: the same values at the cost of a loop. (`torch.func`, which is faster, is to come.)
+It is made of the same levels, refuses random numbers whatever one may say, and has words of its own.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from rushlight import _C, stack
-from rushlight.ops._tangents import batching
+from rushlight import _C
+from rushlight.func._levels import BATCH, level
+from rushlight.func._vmap import batched_at, together
 from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
@@ -75,18 +74,6 @@ def _places(out_dims: Any, count: int | None, name: str) -> tuple[int, ...]:
     return places
 
 
-@contextlib.contextmanager
-def _marked(batches: list) -> Iterator[None]:
-    """Nothing may depend on the values of an example."""
-    for batch in batches:
-        _C.mark_batched(batch, True)
-    try:
-        yield
-    finally:
-        for batch in batches:
-            _C.mark_batched(batch, False)
-
-
 def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Any:
     """The function of batches: `in_dims` says where the batch is in every argument (None: it has none),
     `out_dims` where to put it in the results.
@@ -122,73 +109,42 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
             )
         size = _batch_size(values, dims, name, in_dims)
         _places(out_dims, None, name)
-        results, slices = [], []
-        for i in range(size):
-            one = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
-            slices.append(one)
-            with batching, _marked([v for v, d in zip(values, dims, strict=True) if d is not None]):
-                results.append(func(*tree_unflatten(one, spec)))
-        if not results:
-            raise ValueError(
-                f"vmap({name})(<inputs>): the batch is empty, and so is what is known of its results"
-            )
-        several = isinstance(results[0], tuple)
-        columns = list(zip(*results, strict=True)) if several else [tuple(results)]
-        places = _places(out_dims, len(columns), name)
-        given = zip(values, dims, zip(*slices, strict=True), strict=True)
-        known = [(column, value, True) for value, dim, column in given if dim == 0]
-        # A view comes after what it is a view of.
-        order = sorted(range(len(columns)), key=lambda i: getattr(columns[i][0], "_base", None) is not None)
-        stacked: dict[int, Any] = {}
-        for i in order:
-            found = _as_known(columns[i], known) if places[i] == 0 else None
-            if found is None:
-                found = _stacked(columns[i], places[i], name, allow_none_pass_through, i if several else None)
-            stacked[i] = found
-            if places[i] == 0:
-                known.append((columns[i], found, False))
-        return tuple(stacked[i] for i in range(len(columns))) if several else stacked[0]
+        with level(BATCH, size) as number:
+            given = [
+                v if d is None else _C.below_level(number, batched_at, v, number, d)
+                for v, d in zip(values, dims, strict=True)
+            ]
+            found = func(*tree_unflatten(given, spec))
+            several = isinstance(found, tuple)
+            results = found if several else (found,)
+            places = _places(out_dims, len(results), name)
+            whole = []
+            for i, (result, place) in enumerate(zip(results, places, strict=True)):
+                if result is None and allow_none_pass_through:
+                    whole.append(None)
+                    continue
+                _check_result(result, name, i if several else None)
+                whole.append(_C.below_level(number, _together_at, result, number, size, place))
+        return tuple(whole) if several else whole[0]
 
     return batched
 
 
-def _as_known(column: tuple, known: list[tuple[tuple, Any, bool]]) -> Any:
-    """What comes out twice, or went in and comes out, is one tensor, and a view is a view of its base."""
-    if not all(isinstance(value, _C.Tensor) for value in column):
-        return None
-    for values, whole, went_in in known:
-        if all(a is b for a, b in zip(column, values, strict=True)):
-            return whole
-        first = column[0]
-        place = (first.shape, first.stride(), first.storage_offset())
-        if (
-            all(a._base is b for a, b in zip(column, values, strict=True))
-            and all((a.shape, a.stride(), a.storage_offset()) == place for a in column)
-            and all(not b.storage_offset() and b.stride() == whole.stride()[1:] for b in values)
-            and whole.dtype == first.dtype
-            and not whole.storage_offset()
-        ):
-            if not went_in and (values[0].shape, values[0].stride(), 0) == place:
-                return whole
-            sizes, strides = (len(column), *first.shape), (whole.stride(0), *first.stride())
-            return whole.as_strided(sizes, strides, first.storage_offset())
-    return None
+def _check_result(result: Any, name: str, number: int | None) -> None:
+    if not isinstance(result, _C.Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)} "
+            + ("as the return." if number is None else f"for return {number}.")
+        )
 
 
-def _stacked(column: tuple, place: int, name: str, none_allowed: bool, number: int | None) -> Any:
-    if none_allowed and all(value is None for value in column):
-        return None
-    for value in column:
-        if not isinstance(value, _C.Tensor):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)} "
-                + ("as the return." if number is None else f"for return {number}.")
-            )
-        if _C.is_sparse(value):
-            from rushlight._sparse.table import refuse
+def _together_at(result: Any, number: int, size: int, place: int) -> Any:
+    batch = together(result, number, size)
+    if _C.is_any_sparse(batch):
+        from rushlight._sparse.table import refuse
 
-            refuse("aten::view")
-    return stack(column, place)
+        refuse("aten::view")
+    return batch.movedim(0, place) if place else batch
 
 
 def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0) -> Any:

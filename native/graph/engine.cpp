@@ -14,7 +14,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "../python/batching.h"
+#include "../python/levels.h"
 #include "../python/collector.h"
 #include "../python/forward_mode.h"
 #include "../python/primitive.h"
@@ -295,7 +295,7 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
 void Run::look_for_nan(Node* node) {
   for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
     if (!results[i]) continue;
-    check_unbatched(results[i].get(), "aten::item");  // which is how torch asks
+    refuse_reading(results[i].get(), "aten::item");  // which is how torch asks
     check_for_nan(node, i, results[i].get());
   }
 }

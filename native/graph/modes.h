@@ -13,7 +13,6 @@ struct Modes {
   bool unrecorded = false;     // inside the rules of a backward that records nothing
   bool forward = true;         // false where operations carry no tangents along, though a dual level is open
   bool derives = false;        // inside the rules of a backward that is recorded
-  bool batching = false;       // inside a loop over the examples of a batch (python/batching.cpp)
 };
 
 // initial-exec: one instruction instead of a call; the module's thread-local block is a few bytes.

@@ -8,7 +8,6 @@
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "../tensor/reach.h"
-#include "batching.h"
 #include "factories.h"
 #include "functions.h"
 #include "primitive.h"
@@ -534,8 +533,6 @@ PyObject* py_tolist(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "tolist(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    if (is_batched(t))
-      fail(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     if (t->flags & Tensor::ZERO)
       fail(PyExc_RuntimeError, "tolist() shouldn't be called on a tensor with unallocated storage");
     // A copy: every new list may collect garbage, which may take the memory of t away.

@@ -27,7 +27,6 @@
 // signatures and the Python function, which says what is wrong or does what is rare. So a description says
 // nothing new: tests/test_direct_calls.py compares both ways.
 #pragma once
-#include "batching.h"
 #include "primitive.h"
 
 namespace rl {
@@ -61,7 +60,7 @@ inline bool read_plain_int(PyObject* o, int64_t& value) {
 inline Tensor* plain_tensor(PyObject* o) {
   if (!is_plain_tensor(o)) return nullptr;
   Tensor* t = as_tensor(o);
-  return t->is_lazy() || is_batched(t) || !(t->device() == Device{}) ? nullptr : t;
+  return t->is_lazy() || !(t->device() == Device{}) ? nullptr : t;
 }
 inline bool no_keywords(PyObject* kwnames) { return !kwnames || !PyTuple_GET_SIZE(kwnames); }
 inline Ref<PyObject> number(int64_t value) { return checked(PyLong_FromLongLong(value)); }

@@ -23,7 +23,7 @@ namespace {
 
 std::vector<Forward> all_reals;  // empty until the first one is replaced
 std::vector<Forward>& reals() { return all_reals; }
-bool timing_now = false, batching_now = false;
+bool timing_now = false;
 
 PyObject* handler = nullptr;                      // owned
 PyObject *detacher = nullptr, *reader = nullptr;  // owned
@@ -134,7 +134,7 @@ bool any_dispatches(const Primitive& op, PyObject* const* args) {
 
 void see_who_is_asked() {
   only_classes_asked =
-      dispatching_now && !timing_now && !batching_now && !kernels_replaced && threads_with_mode == 0;
+      dispatching_now && !timing_now && !kernels_replaced && threads_with_mode == 0;
 }
 
 PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
@@ -162,21 +162,12 @@ void arrange_forwards(bool timing, bool dispatching) {
   timing_now = timing;
   dispatching_now = dispatching;
   for (uint32_t number = 1; Primitive* op = primitive_number(number); number++) {
-    op->forward = batching_now  ? batched_forward
-                  : dispatching ? dispatched_forward
+    op->forward = dispatching ? dispatched_forward
                   : timing      ? timed_forward
                                 : reals()[number];
   }
   see_who_is_asked();
 }
-void arrange_batching(bool on) {
-  batching_now = on;
-  arrange_forwards(timing_now, dispatching_now);
-}
-Forward behind_batching() {
-  return dispatching_now ? dispatched_forward : timing_now ? timed_forward : run_real_forward;
-}
-
 bool dispatching_classes = false;
 PyTypeObject *sparse_type = nullptr, *compressed_type = nullptr;
 

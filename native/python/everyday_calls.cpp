@@ -5,7 +5,6 @@
 #include <cfloat>
 
 #include "../graph/modes.h"
-#include "batching.h"
 #include "direct_calls.h"
 #include "functions.h"
 #include "tensor_type.h"

@@ -12,7 +12,6 @@
 #include "../tensor/hold.h"
 #include "../tensor/iterate.h"
 #include "../tensor/reach.h"
-#include "batching.h"
 #include "collector.h"
 #include "direct_calls.h"
 #include "factories.h"
@@ -239,8 +238,6 @@ PyObject* py_export(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "export_buffer(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    if (is_batched(t))
-      fail(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     if (t->flags & Tensor::CONJ) {
       fail(PyExc_RuntimeError,
            "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() "
@@ -347,7 +344,7 @@ namespace {
 PyObject* numpy_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   if (positional != 1 || (kwnames && PyTuple_GET_SIZE(kwnames)) || !is_plain_tensor(args[0])) return nullptr;
   Tensor* t = as_tensor(args[0]);
-  bool plain = t->device() == Device{} && !t->is_lazy() && !is_batched(t);
+  bool plain = t->device() == Device{} && !t->is_lazy();
   if (!plain || (modes.grad && shows_requires_grad(t))) return nullptr;
   const NumPy* numpy = NumPy::loaded();
   int type = numpy_type(t->dtype);

@@ -9,7 +9,6 @@
 
 #include "../graph/modes.h"
 #include "../tensor/unlocked.h"
-#include "batching.h"
 #include "direct_calls.h"
 #include "forwards.h"
 #include "profiler.h"

@@ -100,6 +100,18 @@ bool lies_on(const Tensor* t, const Tensor* base) {
 // the tangent is of another dtype than the base.
 TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
   int64_t moved = tangent_of_base->offset - base->offset;
+  if (is_leveled(tangent_of_base)) {  // a batch of tangents has its own way to be viewed
+    if (t->dtype != base->dtype || (t->flags ^ base->flags) & Tensor::LAZY) return {};
+    static Primitive& as_strided = primitive("as_strided");
+    Ref<PyObject> sizes(size_object(t->sizes())), strides(size_object(t->strides())),
+        layout(size_object(tangent_of_base->strides()));
+    Ref<PyObject> offset = checked(PyLong_FromLongLong(t->offset + moved)),
+                  start = checked(PyLong_FromLongLong(tangent_of_base->offset));
+    PyObject* args[] = {tangent_of_base->object(), sizes.get(), strides.get(), offset.get(), layout.get(),
+                        start.get()};
+    WithoutForward off;
+    return TensorRef(as_tensor(call(as_strided, args)));
+  }
   bool converted = t->dtype != base->dtype;
   if (converted) {
     int64_t bytes = moved * dtype_size(base->dtype);
@@ -123,13 +135,24 @@ bool same_layout(const Tensor* a, const Tensor* b) {
   return true;
 }
 
+// Zeros that lie as t does, for as many examples as a tangent of a level has.
+TensorRef zeros_of_level(Tensor* tangent, const Tensor* t) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._named"));
+  Ref<PyObject> zeros = checked(PyObject_CallMethod(module.get(), "zeros_as", "ONN", tangent->object(),
+                                                    size_object(t->sizes()), size_object(t->strides())));
+  if (!is_tensor(zeros.get())) fail(PyExc_TypeError, "zeros_as must make a tensor");
+  return TensorRef(as_tensor(zeros.release()));
+}
+
 // A tangent with the layout of t, so that views of one are views of the other.
 TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
   if (is_leveled(t)) return share(tangent);  // its views are made by the steps that made those of t
   if (same_layout(t, tangent) || !is_dense(t->sizes(), t->strides())) return share(tangent);
   static Primitive& copy = primitive("copy");
-  TensorRef target = new_strided(t->sizes(), t->strides(), tangent->dtype, tangent->device());
-  if (tangent->dtype == t->dtype) set_lazy(target.get(), t->flags & Tensor::LAZY);
+  TensorRef target = is_leveled(tangent)
+                         ? zeros_of_level(tangent, t)
+                         : new_strided(t->sizes(), t->strides(), tangent->dtype, tangent->device());
+  if (!is_leveled(tangent) && tangent->dtype == t->dtype) set_lazy(target.get(), t->flags & Tensor::LAZY);
   PyObject* args[] = {target->object(), tangent->object()};
   WithoutForward off;
   return TensorRef(as_tensor(call_in_place(copy, args)));
@@ -222,15 +245,16 @@ void write_tangent(Tensor* t, PyObject* tangent) {
   TensorRef into = tangent_of(t);
   Tensor* base = t->base();
   if (!into && base && is_leveled(t) && t->extra->differentiable_view && t->extra->steps) {
-    Ref<PyObject> zero = checked(PyObject_CallMethod(base->object(), "new_zeros", "N", size_object(base->sizes())));
-    set_tangent(base, share(as_tensor(zero.get())));
+    set_tangent(base, zeros_of_level(base, base));
     into = tangent_of(t);
   } else if (!into && base && t->extra->differentiable_view && lies_on(t, base) &&
       is_dense(base->sizes(), base->strides())) {
-    TensorRef whole = new_strided(base->sizes(), base->strides(), base->dtype, base->device());
+    bool batch = is_leveled(tangent);
+    TensorRef whole = batch ? zeros_of_level(as_tensor(tangent), base)
+                            : new_strided(base->sizes(), base->strides(), base->dtype, base->device());
     alignas(16) char zero[16] = {};
     if (!whole->is_meta()) fill(whole.get(), zero);
-    set_lazy(whole.get(), base->flags & Tensor::LAZY);  // as same_layout wants it
+    if (!batch) set_lazy(whole.get(), base->flags & Tensor::LAZY);  // as same_layout wants it
     if ((into = part_of(whole.get(), base, t))) {
       set_tangent(base, whole);
       set_tangent(t, into);

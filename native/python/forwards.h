@@ -1,8 +1,7 @@
-// Who stands between a primitive and its forward function: nobody, a loop over a batch, the profiler, a
-// TorchDispatchMode.
+// Who stands between a primitive and its forward function: nobody, the profiler, a TorchDispatchMode.
 //
 // All work by replacing Primitive::forward of all primitives while they are wanted, so that nothing is paid
-// otherwise. `arrange_forwards` is the one place that sets the field: batching comes first, then dispatching,
+// otherwise. `arrange_forwards` is the one place that sets the field: dispatching comes first,
 // then timing, then the real function.
 #pragma once
 #include "primitive.h"
@@ -11,8 +10,6 @@ namespace rl {
 
 Forward real_forward(const Primitive& op);
 void arrange_forwards(bool timing, bool dispatching);
-void arrange_batching(bool on);
-Forward behind_batching();
 bool dispatching_forwards();
 // Somebody stands there, but asks only about operands of some classes (a sparse tensor has been made): the
 // others need not go there.
@@ -30,8 +27,6 @@ PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out)
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp
 // The forward function of primitives that are computed in Python: it asks, whoever the arguments are.
 PyObject* python_forward(const Primitive& op, PyObject* const* args, Tensor* out);
-
-PyObject* batched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // batching.cpp
 
 // A result that a node keeps and hooks have not been shown yet: it may be written over an argument first
 // (`overwrite`, autograd_api.cpp). They are listed while somebody sets the list, in primitive.cpp.

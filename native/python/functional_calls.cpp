@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "../graph/modes.h"
-#include "batching.h"
 #include "direct_calls.h"
 #include "matmul_ops.h"
 #include "norm_ops.h"

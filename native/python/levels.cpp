@@ -332,14 +332,33 @@ TensorRef detached_at_level(Tensor* t) {
   return same;
 }
 
-Ref<PyObject> item_at_level(Tensor* t) {
+bool in_batch_of_gradients() {
+  return !levels.empty() && levels.back().kind == Level::batch && !PyUnicode_GET_LENGTH(levels.back().randomness);
+}
+
+void refuse_reading(Tensor* t, const char* operation) {
+  if (!is_leveled(t)) return;
   int64_t place = place_of(t);
-  if (place >= 0 && is_batched_there(t)) {
+  if (place < 0 || !is_batched_there(t)) return;
+  if (!PyUnicode_GET_LENGTH(levels[size_t(place)].randomness)) {
+    failf(PyExc_RuntimeError,
+          "Batching rule not implemented for %s. We could not generate a fallback.\n\n"
+          "  The gradients of a batch are computed together, so that nothing may depend on the value of one.",
+          operation);
+  }
+  if (std::strcmp(operation, "aten::item") == 0) {
     fail(PyExc_RuntimeError,
          "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on "
          "a Tensor, please try to rewrite what you're doing with other operations. If error is occurring "
          "somewhere inside PyTorch internals, please file a bug report.");
   }
+  fail(PyExc_RuntimeError,
+       "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+       "support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 .");
+}
+
+Ref<PyObject> item_at_level(Tensor* t) {
+  refuse_reading(t, "aten::item");
   return checked(number_of(value_of(t)).to_python());
 }
 

@@ -17,6 +17,9 @@ inline bool is_leveled(const PyObject* o) { return leveled_type && Py_TYPE(o) ==
 inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<const PyObject*>(t)); }
 
 bool inside_levels();  // whether a function is being transformed in this thread
+bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads_batched`), which has words of its own
+// Refuses to read a number of a batch, or to decide by it: `aten::item`, `aten::is_nonzero`.
+void refuse_reading(Tensor* t, const char* operation);
 
 // The arguments of a call, tensors among its inputs all of the highest level of any: constants of that level
 // are made of those that are not. What belongs to a level that has ended is what it stood for.

@@ -9,12 +9,12 @@
 #include "../graph/modes.h"
 #include "../graph/reuse.h"
 #include "../kernels/elementwise.h"
-#include "batching.h"
 #include "call_hooks.h"
 #include "elementwise_ops.h"
 #include "explain.h"
 #include "forwards.h"
 #include "functions.h"
+#include "levels.h"
 #include "matmul_ops.h"
 #include "primitive.h"
 #include "profiler.h"
@@ -346,7 +346,7 @@ int truth(PyObject* self) {
       fail_with_tensor(PyExc_RuntimeError, "Boolean value of Tensor with more than one value is ambiguous", t,
                        "Say which elements count: (...).all() or (...).any(); compare shapes or values with "
                        "torch.equal().");
-    check_unbatched(t, "aten::is_nonzero");
+    refuse_reading(t, "aten::is_nonzero");
     Scalar s = number_of(t);
     if (s.kind == Scalar::complex_) return s.d != 0 || s.imag != 0;
     return s.kind == Scalar::floating ? s.d != 0 : s.i != 0;
@@ -407,7 +407,7 @@ Scalar number_of(Tensor* t) {
     failf(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
           (long long)t->numel);
   }
-  check_unbatched(t, "aten::item");
+  refuse_reading(t, "aten::item");
   if (asks_dispatch(t)) {
     Ref<PyObject> answer = dispatched_item(t);
     Scalar number;

@@ -12,6 +12,7 @@
 #include "../tensor/iterate.h"
 #include "generator_type.h"
 #include "lazy_views.h"
+#include "levels.h"
 
 namespace rl {
 
@@ -50,7 +51,7 @@ int64_t integer(PyObject* o) {
 }
 
 Generator& generator_of(const Primitive& op, PyObject* const* args) {
-  if (modes.batching && op.name != "binomial")  // which torch draws for the batch at once
+  if (in_batch_of_gradients() && op.name != "binomial")  // which torch draws for the batch at once
     fail(PyExc_RuntimeError,
          "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
          "operations outside of vmap as a workaround");

@@ -28,7 +28,6 @@ struct Storage {
   enum Mark : uint8_t {
     LAZILY_CLONED = 1,  // by `_lazy_clone`; the versions at that time are in python/storage_ops.cpp
     WATCHED = 2,        // `watched_storage_freed` is told when it is freed
-    BATCHED = 4,        // one example of a batch, or computed from one (python/batching.cpp)
   };
 
   uint32_t refs;

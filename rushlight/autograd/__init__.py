@@ -431,9 +431,9 @@ def _node_of(root: Any) -> Any:
 
 
 def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads):
-    """One run per row of the gradients, results stacked."""
-    from rushlight import stack
-    from rushlight.ops._tangents import batching
+    """One run for all rows of the gradients."""
+    from rushlight.func._levels import BATCH, level
+    from rushlight.func._vmap import together
 
     given = _initial_gradients(outputs, given, batched=True)
     for gradient in given:
@@ -466,16 +466,14 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
         return tuple(_C.zeros_like(x).expand((0, *x.shape)) for x in inputs)
     _check_roots(outputs)
     _check_inputs(inputs)
-    rows = []
-    with batching:
-        for i in range(count):
-            row = tuple(g[i].clone() for g in given)
-            for g in row:
-                _C.mark_batched(g, True)
-            rows.append(_C.run_backward(outputs, row, keep or i < count - 1, create_graph, inputs, False))
-            if not allow_unused:
-                _check_used(rows[-1], outputs, inputs)
-    result = tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+    with level(BATCH, count) as number:
+        row = tuple(_C.raise_to_level(g, number, True) for g in given)
+        found = _C.run_backward(outputs, row, keep, create_graph, inputs, False)
+        if not allow_unused:
+            _check_used(found, outputs, inputs)
+        result = tuple(
+            None if g is None else _C.below_level(number, together, g, number, count) for g in found
+        )
     return _materialized(result, inputs, create_graph) if materialize_grads else result
 
 

@@ -18,7 +18,6 @@ import rushlight
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight.autograd.grad_mode import _Mode
-from rushlight.ops._tangents import batching
 from rushlight.ops._tangents import tangents as _formulas
 
 Tensor = _C.Tensor
@@ -86,13 +85,13 @@ def _aliased(tensor: Tensor) -> Tensor:
 
 def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     """The tangent in memory as the tensor is, so that every view of the one is a view of the other."""
+    if _C.is_leveled(tensor) or _C.is_leveled(tangent):  # native/python/forward_mode.cpp lays them out
+        return tangent
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
     room, given = (t.untyped_storage().nbytes() // t.element_size() for t in (tensor, tangent))
     alike = all(n < 2 or a == b for n, a, b in zip(sizes, strides, tangent.stride(), strict=True))
     alike = alike and tensor.is_conj() == tangent.is_conj() and tensor.is_neg() == tangent.is_neg()
     if tensor.numel() == 0 or tensor.device.type == "meta":
-        return tangent
-    if alike and batching.depth:  # a slice of a batch shares its memory with the others
         return tangent
     if alike and offset == tangent.storage_offset() and room == given:
         return tangent

@@ -12,7 +12,6 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight.ops._tangents import batching
 
 __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 
@@ -386,41 +385,37 @@ def _batched_jacobians(outputs: tuple, inputs: tuple, create_graph: bool) -> lis
 
 
 def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
-    """The Jacobian by forward mode, one run per element of the inputs."""
+    """The Jacobian by forward mode, along all elements of the inputs at once."""
     from rushlight.autograd import forward_ad
+    from rushlight.func._derivatives import basis
+    from rushlight.func._levels import BATCH, level
+    from rushlight.func._vmap import together
 
-    columns: list = []
-    several_out, outputs = False, None
-    for index, value in enumerate(inputs):
-        columns.append([])
-        for element in range(value.numel()):
-            direction = value.new_zeros(value.numel())
-            direction[element] = 1
-            _C.mark_batched(direction, True)
-            with batching, forward_ad.dual_level():
-                duals = [
-                    forward_ad.make_dual(
-                        x, direction.reshape(x.shape) if i == index else rushlight.zeros_like(x)
-                    )
-                    for i, x in enumerate(inputs)
-                ]
-                several_out, outputs = _as_tuple(func(*duals), "outputs", None)
-                parts = [forward_ad.unpack_dual(o) for o in outputs]
-                columns[-1].append(
-                    [rushlight.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
-                )
-    if outputs is None:  # no input has elements
+    directions = basis(inputs)
+    count = directions[0].shape[0]
+    if not count:
         several_out, outputs = _as_tuple(func(*inputs), "outputs", None)
+        empty = [
+            tuple(rushlight.zeros((*o.shape, *x.shape), dtype=o.dtype) for x in inputs) for o in outputs
+        ]
+        return several_out, tuple(empty)
+    columns = []
+    with level(BATCH, count) as number, forward_ad.dual_level():
+        duals = [
+            forward_ad.make_dual(x, _C.raise_to_level(direction, number, True))
+            for x, direction in zip(inputs, directions, strict=True)
+        ]
+        several_out, outputs = _as_tuple(func(*duals), "outputs", None)
+        for part in map(forward_ad.unpack_dual, outputs):
+            tangent = rushlight.zeros_like(part.primal) if part.tangent is None else part.tangent
+            columns.append(_C.below_level(number, together, tangent, number, count))
+    counts = [x.numel() for x in inputs]
     result = []
-    for o, output in enumerate(outputs):
-        row = []
-        for value, column in zip(inputs, columns, strict=True):
-            shape = (*output.shape, *value.shape)
-            if column:
-                row.append(rushlight.stack([entry[o] for entry in column], -1).reshape(shape))
-            else:
-                row.append(rushlight.zeros(shape, dtype=output.dtype))
-        result.append(tuple(row))
+    for column in columns:
+        parts = column.movedim(0, -1).split(counts, -1)
+        result.append(
+            tuple(part.reshape(*column.shape[1:], *x.shape) for part, x in zip(parts, inputs, strict=True))
+        )
     return several_out, tuple(result)
 
 

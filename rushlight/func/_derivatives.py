@@ -305,7 +305,7 @@ def _forward(on: bool) -> Iterator[None]:
         _C.set_forward_mode(before)
 
 
-def _basis(flat: list) -> list:
+def basis(flat: Any) -> list:
     """For each tensor, the unit vectors of all together as they lie in it: (number of all, *its sizes)."""
     import rushlight
 
@@ -357,13 +357,13 @@ def jacrev(
                 raise RuntimeError(f"jacrev: Expected f to return only tensors, got {type(value)}")
         if not outs:
             raise RuntimeError(f"jacrev: Expected f to be a function that has non-empty output (got output = {out})")
-        basis = _basis(outs)
-        total = basis[0].shape[0]
+        units = basis(outs)
+        total = units[0].shape[0]
         step = chunk_size or total
         rows: list = []
         in_spec = None
         for start in range(0, total, step) if total else (0,):
-            some = tree_unflatten([part[start : start + step] for part in basis], out_spec)
+            some = tree_unflatten([part[start : start + step] for part in units], out_spec)
             found, in_spec = tree_flatten(vmap(pull)(some) if step > 1 or start else _single(pull, some))
             rows.append(found)
         columns = [part[0] if len(rows) == 1 else rushlight.cat(part) for part in zip(*rows, strict=True)]
@@ -403,13 +403,13 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
         wrapped = functools.partial(func, **kwargs) if kwargs else func
         chosen = args if argnums is None else _chosen(args, argnums)
         ins, in_spec = tree_flatten(chosen)
-        basis = tree_unflatten(_basis(ins), in_spec)
+        units = tree_unflatten(basis(ins), in_spec)
 
         def push(along: Any) -> Any:
             out = _jvp(wrapped, args, along, argnums, False, has_aux)
             return (out[1], out[2]) if has_aux else (out[1],)
 
-        results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(basis)
+        results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(units)
         outs, out_spec = tree_flatten(results[0])
         counts = [x.numel() for x in ins]
         jacobians = []

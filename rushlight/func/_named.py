@@ -75,6 +75,21 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
     return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, True)
 
 
+def zeros_as(like: Tensor, sizes: Any, strides: Any) -> Tensor:
+    """Zeros of these sizes and strides, for as many examples as `like` has at every level; called by the native
+    code."""
+    if not _C.is_leveled(like):
+        room = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True)) + 1
+        return like.new_zeros(max(room, 0)).as_strided(sizes, strides)
+    if like.batched:
+        room = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True)) + 1
+        sizes, strides = (like.value.shape[0], *sizes), (max(room, 0), *strides)
+    if not _C.level_depth(like.level):
+        return zeros_as(like.value, sizes, strides)
+    made = _C.below_level(like.level, zeros_as, like.value, sizes, strides)
+    return _C.raise_to_level(made, like.level, like.batched)
+
+
 def _sizes(args: tuple, kwargs: dict) -> tuple | None:
     given = kwargs.get("size", args)
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
@@ -133,7 +148,7 @@ def _drawing_from(original: Callable, function: Callable) -> Callable:
         if top is None or top[1] != BATCH or not any(isinstance(a, Tensor) for a in args):
             return original(*args, **kwargs)
         number, _, size, randomness = top
-        if _C.highest_level((args, tuple(kwargs.values()))) == number or randomness == "same":
+        if _C.highest_level((args, tuple(kwargs.values()))) == number or randomness in ("", "same"):
             return original(*args, **kwargs)
         draws = kwargs.get("training", kwargs.get("train", True)) is not False
         if not draws:

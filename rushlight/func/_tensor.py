@@ -35,15 +35,7 @@ class Leveled(Unstored):
 
         return run(func, args, kwargs or {})
 
-    def _is_batch(self) -> bool:
-        return self.batched and _C.level_depth(self.level) > 0
-
-    def tolist(self) -> Any:
-        if self._is_batch():
-            return [self[i].tolist() for i in range(len(self))] if self.dim() else self.item()
-        return self.value.tolist()
-
-    numpy = __array__ = data_ptr = _no_memory
+    tolist = numpy = __array__ = data_ptr = _no_memory
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.value.__reduce_ex__(protocol)

@@ -90,6 +90,14 @@ def batched_at(x: Tensor, number: int, dim: int) -> Tensor:
     return _C.raise_to_level(x if dim == 0 else x.movedim(dim, 0), number, True)
 
 
+def together(value: Tensor, number: int, size: int) -> Tensor:
+    """The batch that a tensor of the level stands for; what is no batch, so many times."""
+    inner = _C.lower_from_level(value, number)
+    if inner is not value and value.batched:
+        return inner
+    return inner.unsqueeze(0).expand(size, *inner.shape)
+
+
 def _together(value: Any, number: int, size: int, dim: int | None, func: Any) -> Any:
     """A result with its examples along `dim`."""
     if not isinstance(value, Tensor):

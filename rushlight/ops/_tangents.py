@@ -13,7 +13,6 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 
 from __future__ import annotations
 
-import _thread
 import functools
 
 from rushlight import _C
@@ -220,7 +219,7 @@ def _follow() -> Any:
 def _following(name: str, args: tuple, tangents: tuple, found: tuple) -> tuple:
     """The tangent of a product does not depend on a factor if no other one moves. Torch's formula reads it
     all the same: the derivative of the tangent by it exists, and is zero."""
-    if found[0] is None:
+    if found[0] is None or _C.is_leveled(found[0]):  # where functions are transformed, zeros are filled in
         return found
     factors, moved = args[: len(tangents)][FACTORS[name]], tangents[FACTORS[name]]
     moving = sum(t is not None for t in moved)
@@ -241,39 +240,20 @@ def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
     return False
 
 
-class _Batching(_thread._local):
-    """How many loops over a batch this thread is in: there a tangent may be a slice of a batch of them, and
-    what torch refuses in such places is refused (native/python/batching.cpp)."""
-
-    depth = 0
-
-    def __init__(self) -> None:
-        self.before: list[bool] = []
-
-    def __enter__(self) -> None:
-        self.depth += 1
-        self.before.append(_C.enter_batch())
-
-    def __exit__(self, *error: object) -> None:
-        self.depth -= 1
-        _C.leave_batch(self.before.pop())
-
-
-batching = _Batching()
-
-
 def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, start: int) -> Tensor:
     """The geometry is that of the input's storage. Where the tangent lies in its own as the input does, the
     result is a view of it, so that writes into either are seen by the other."""
     length = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     if tuple(t.stride()) == tuple(layout) and start <= offset and all(n > 0 for n in size):
         first = t.storage_offset() + offset - start
-        end = t.untyped_storage().nbytes() // t.element_size()
-        if batching.depth:
+        batch = _C.is_leveled(t)
+        if not batch:
+            end = t.untyped_storage().nbytes() // t.element_size()
+        else:
             end = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
         if first + length <= end:
             return _C.ops.as_strided(t, size, stride, first, t.stride(), t.storage_offset())
-        if batching.depth:
+        if batch:
             raise RuntimeError(
                 f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
                 "outside of `tensor`. This is not supported inside of vmap"

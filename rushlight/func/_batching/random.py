@@ -13,8 +13,16 @@ _REFUSED = (
 )
 
 
+_LEGACY = (
+    "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
+    "outside of vmap as a workaround"
+)
+
+
 def check(randomness: str) -> bool:
-    """Whether each example draws its own; refuses where nobody has said."""
+    """Whether each example draws its own; refuses where nobody has said, and in a batch of gradients."""
+    if not randomness:
+        raise RuntimeError(_LEGACY)
     if randomness == "error":
         raise RuntimeError(_REFUSED)
     return randomness == "different"
@@ -22,6 +30,14 @@ def check(randomness: str) -> bool:
 
 def different(number: int) -> bool:
     return check(_C.level_about(number)[2])
+
+
+def check_different(number: int) -> None:
+    if not different(number):
+        raise RuntimeError(
+            "Vmap does not currently support same randomness with a batched tensor input. Please use 'different' "
+            "randomness"
+        )
 
 
 @batching("uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",
@@ -37,11 +53,8 @@ def draw(op: Any, batch: Batch, x: Any, *attributes: Any) -> Any:
           "bernoulli_tensor")  # fmt: skip
 def draw_by(op: Any, batch: Batch, *args: Any) -> Any:
     """Numbers whose distribution the examples say."""
-    if not different(batch.number):
-        raise RuntimeError(
-            "Vmap does not currently support same randomness with a batched tensor input. Please use 'different' "
-            "randomness"
-        )
+    if op.__name__ != "binomial" or _C.level_about(batch.number)[2]:  # which torch draws in any case
+        check_different(batch.number)
     count = op.input_count
     tensors = [t for t in args[:count] if isinstance(t, Tensor)]
     values = aligned(batch, args[:count], batch.batched[:count]) if len(tensors) > 1 else args[:count]
@@ -50,10 +63,6 @@ def draw_by(op: Any, batch: Batch, *args: Any) -> Any:
 
 @batching("multinomial")
 def multinomial(op: Any, batch: Batch, weights: Any, count: int, replacement: bool, generator: Any) -> Any:
-    if not different(batch.number):
-        raise RuntimeError(
-            "Vmap does not currently support same randomness with a batched tensor input. Please use 'different' "
-            "randomness"
-        )
+    check_different(batch.number)
     rows = weights.reshape(-1, weights.shape[-1])
     return op(rows, count, replacement, generator).reshape(*weights.shape[:-1], count)

@@ -4,6 +4,7 @@ Most are fused primitives. In the composed ones branches are selected with ``whe
 is torch's and the branch that is not taken contributes exactly zero.
 """
 
+import functools
 import math
 
 import rushlight
@@ -301,11 +302,9 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         wide = rushlight.float64 if input.dtype == rushlight.float64 else rushlight.float32
         bounds = rushlight.tensor([lower, upper], dtype=wide)
         drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64)
-        batching = _C.set_batching(False)  # of this drawing torch takes no notice in a batch
-        try:
-            drawn.uniform_(*bounds.tolist(), generator=generator)
-        finally:
-            _C.set_batching(batching)
+        draw = functools.partial(drawn.uniform_, *bounds.tolist(), generator=generator)
+        top = _C.top_level()
+        _ = draw() if top is None else _C.below_level(top[0], draw)  # torch takes no notice of it in a batch
         slope = rushlight.ones_like(input).masked_scatter(below, drawn.to(input.dtype))
     return input.mul_(slope) if inplace else _straight(input) * slope
 
