@@ -260,6 +260,10 @@ def ask_in_place_view(name: str, view: Callable, tensor: Tensor, args: tuple, kw
     whoever was asked changed it or what it stands for."""
     if not _wanted((tensor,), {}):  # kernels have been replaced, that is all
         return _C.become_view(tensor, view(tensor, *args, **kwargs))
+    if _C.is_leveled(tensor):
+        seen = view(tensor, *args, **kwargs)
+        tensor.value = seen.value  # type: ignore[attr-defined]
+        return _C.become_view(tensor, seen)
     modes, classes = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
     try:
         seen = view(tensor, *args, **kwargs)

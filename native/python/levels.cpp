@@ -43,7 +43,10 @@ Tensor* value_of(Tensor* t) {
 bool is_batched_there(Tensor* t) { return slot(t, batched_at) == Py_True; }
 uint64_t number_of_level(Tensor* t) {
   PyObject* number = slot(t, number_at);
-  return number && PyLong_Check(number) ? PyLong_AsUnsignedLongLong(number) : 0;
+  if (!number || !PyLong_CheckExact(number)) return 0;
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  return value < 0 || overflow ? 0 : uint64_t(value);
 }
 
 // Where the level stands among those that are at work, or -1.
@@ -92,7 +95,7 @@ class Below {
     modes.forward = before.forward;
     modes.derives = before.derives;
     modes.unrecorded = before.unrecorded;
-    levels.resize(place);
+    if (levels.size() > place) levels.resize(place);
     levels.insert(levels.end(), suspended.begin() + long(outer), suspended.end());
     suspended.resize(outer);
   }
@@ -103,8 +106,26 @@ class Below {
   size_t place, outer;
 };
 
+// How deep tensors may lie in tuples and lists: a list may contain itself.
+constexpr int DEPTH = 8;
+
+// The tuple or list as a tuple, which nobody can change meanwhile; empty for anything else.
+Ref<PyObject> sequence(PyObject* o, int depth) {
+  if (depth == 0 || (!PyTuple_Check(o) && !PyList_Check(o))) return {};
+  return PyTuple_Check(o) ? share(o) : checked(PyList_AsTuple(o));
+}
+
+// The same with something else for every element.
+template <class F>
+Ref<PyObject> mapped(PyObject* tuple, F&& f) {
+  Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  Ref<PyObject> made = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(made.get(), i, f(PyTuple_GET_ITEM(tuple, i)).release());
+  return made;
+}
+
 // The highest level of any tensor in there, or -1; `ended`: whether one belongs to a level that has ended.
-int64_t highest(PyObject* o, bool& ended) {
+int64_t highest(PyObject* o, bool& ended, int depth = DEPTH) {
   if (is_leveled(o)) {
     int64_t place = place_of(as_tensor(o));
     if (place >= 0) return place;
@@ -113,24 +134,21 @@ int64_t highest(PyObject* o, bool& ended) {
     return is_leveled(t) ? place_of(t) : -1;
   }
   int64_t found = -1;
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return found;
+  if (depth == 0 || (!PyTuple_Check(o) && !PyList_Check(o))) return found;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
-    found = std::max(found, highest(PySequence_Fast_GET_ITEM(o, i), ended));
+    found = std::max(found, highest(PySequence_Fast_GET_ITEM(o, i), ended, depth - 1));
   return found;
 }
 
-Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts) {
+Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) {
   if (is_tensor(o)) {
     Tensor* t = living(as_tensor(o));
     if (!lifts || (is_leveled(t) && place_of(t) == place)) return share(t->object());
     Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(levels[size_t(place)].number));
     return Ref<PyObject>(wrap(t, number.get(), false).release_object());
   }
-  if (!PyTuple_Check(o)) return share(o);
-  Ref<PyObject> tuple = checked(PyTuple_New(PyTuple_GET_SIZE(o)));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
-    PyTuple_SET_ITEM(tuple.get(), i, raised(PyTuple_GET_ITEM(o, i), place, lifts).release());
-  return tuple;
+  if (!PyTuple_Check(o) || depth == 0) return share(o);
+  return mapped(o, [&](PyObject* one) { return raised(one, place, lifts, depth - 1); });
 }
 
 [[noreturn]] void refuse_write(const Primitive& op, const Level& level) {
@@ -150,45 +168,38 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts) {
 }
 
 // What stands for o at the level, in tuples and lists too.
-Ref<PyObject> lowered(PyObject* o, uint64_t number) {
+Ref<PyObject> lowered(PyObject* o, uint64_t number, int depth = DEPTH) {
   if (is_leveled(o) && number_of_level(as_tensor(o)) == number) return share(value_of(as_tensor(o))->object());
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return share(o);
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  Ref<PyObject> tuple = checked(PyTuple_New(n));
-  for (Py_ssize_t i = 0; i < n; i++)
-    PyTuple_SET_ITEM(tuple.get(), i, lowered(PySequence_Fast_GET_ITEM(o, i), number).release());
-  return tuple;
+  Ref<PyObject> tuple = sequence(o, depth);
+  if (!tuple) return share(o);
+  return mapped(tuple.get(), [&](PyObject* one) { return lowered(one, number, depth - 1); });
 }
 
-Ref<PyObject> wrapped(PyObject* o, PyObject* number, bool batched) {
+Ref<PyObject> wrapped(PyObject* o, PyObject* number, bool batched, int depth = DEPTH) {
   if (is_tensor(o)) return Ref<PyObject>(wrap(as_tensor(o), number, batched).release_object());
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return share(o);
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  Ref<PyObject> tuple = checked(PyTuple_New(n));
-  for (Py_ssize_t i = 0; i < n; i++)
-    PyTuple_SET_ITEM(tuple.get(), i, wrapped(PySequence_Fast_GET_ITEM(o, i), number, batched).release());
-  return tuple;
+  Ref<PyObject> tuple = sequence(o, depth);
+  if (!tuple) return share(o);
+  return mapped(tuple.get(), [&](PyObject* one) { return wrapped(one, number, batched, depth - 1); });
 }
 
 // An argument below a level of batches, and whether (of a list: which of it) is batched.
-Ref<PyObject> split(PyObject* o, uint64_t number, Ref<PyObject>& batched) {
+Ref<PyObject> split(PyObject* o, uint64_t number, Ref<PyObject>& batched, int depth = DEPTH) {
   if (is_leveled(o) && number_of_level(as_tensor(o)) == number) {
     batched = share(slot(as_tensor(o), batched_at));
     return share(value_of(as_tensor(o))->object());
   }
-  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+  Ref<PyObject> tuple = sequence(o, depth);
+  if (!tuple) {
     batched = share(Py_False);
     return share(o);
   }
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  Ref<PyObject> values = checked(PyTuple_New(n));
-  batched = checked(PyTuple_New(n));
-  for (Py_ssize_t i = 0; i < n; i++) {
-    Ref<PyObject> flag;
-    PyTuple_SET_ITEM(values.get(), i, split(PySequence_Fast_GET_ITEM(o, i), number, flag).release());
-    PyTuple_SET_ITEM(batched.get(), i, flag.release());
-  }
-  return values;
+  batched = checked(PyTuple_New(PyTuple_GET_SIZE(tuple.get())));
+  Py_ssize_t i = 0;
+  return mapped(tuple.get(), [&](PyObject* one) {
+    Ref<PyObject> flag, value = split(one, number, flag, depth - 1);
+    PyTuple_SET_ITEM(batched.get(), i++, flag.release());
+    return value;
+  });
 }
 
 bool is_any_true(PyObject* flags) {
@@ -410,13 +421,12 @@ PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// pop_level(number): it ends, and whatever began within.
+// pop_level(number): it ends, if it has not, and whatever began within.
 PyObject* py_pop(PyObject*, PyObject* number) {
   return guarded([&]() -> PyObject* {
     int64_t place = place_of(PyLong_AsUnsignedLongLong(number));
     if (PyErr_Occurred()) throw PythonError{};
-    if (place < 0) fail(PyExc_RuntimeError, "there is no such level");
-    levels.resize(size_t(place));
+    if (place >= 0) levels.resize(size_t(place));
     Py_RETURN_NONE;
   });
 }

@@ -18,6 +18,11 @@ inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<con
 
 bool inside_levels();  // whether a function is being transformed in this thread
 bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads_batched`), which has words of its own
+// Refuses what gives other memory to a tensor that has none: `resize_` and such.
+inline void refuse_memory(const Tensor* t, const char* name) {
+  if (!is_leveled(t)) return;
+  failf(PyExc_NotImplementedError, "%s is not supported on tensors inside a transform of torch.func", name);
+}
 // Refuses to read a number of a batch, or to decide by it: `aten::item`, `aten::is_nonzero`.
 void refuse_reading(Tensor* t, const char* operation);
 

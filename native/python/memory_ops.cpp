@@ -9,6 +9,7 @@
 #include "../tensor/iterate.h"
 #include "explain.h"
 #include "forward_mode.h"
+#include "levels.h"
 #include "primitive.h"
 
 namespace rl {
@@ -171,6 +172,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2 && n != 3) fail(PyExc_TypeError, "resize(tensor, size, output) expected");
     wait_for_kernels();
     Tensor* t = input(args[0]);
+    refuse_memory(t, "resize_");
     bool output = n == 3 && args[2] == Py_True;
     bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
     if ((t->requires_grad() || base) && !modes.inference && !(output && !modes.grad))

@@ -12,6 +12,7 @@
 #include "../tensor/reach.h"
 #include "../tensor/unlocked.h"
 #include "lazy_views.h"
+#include "levels.h"
 #include "primitive.h"
 
 namespace rl {
@@ -107,6 +108,8 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 6) fail(PyExc_TypeError, "set_storage(tensor, source, dtype, offset, size, stride) expected");
     Tensor *t = tensor_argument(args[0], "set_"), *source = tensor_argument(args[1], "set_");
+    refuse_memory(t, "set_");
+    refuse_memory(source, "set_");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Layout layout(args + 2);
     wait_for_kernels();

@@ -378,6 +378,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     }
     wait_for_kernels();
     Tensor *t = self_tensor(self), *from = as_tensor(value);
+    refuse_memory(t, "setting .data");
+    refuse_memory(from, "setting .data");
     if (t->requires_grad() && !is_differentiable(from->dtype)) {
       fail(PyExc_RuntimeError,
            "data set to a tensor that requires gradients must be floating point or complex dtype");
@@ -519,6 +521,10 @@ Tensor* allocate_tensor() {
 }
 
 TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
+  if (is_leveled(t) && type != leveled_type) {
+    fail(PyExc_NotImplementedError,
+         "a tensor that stands for others inside a transform of torch.func cannot become one of another class");
+  }
   if (!PyType_IsSubtype(type, TensorType)) {
     fail(PyExc_TypeError,
          "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make "

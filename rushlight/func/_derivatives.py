@@ -305,18 +305,13 @@ def _forward(on: bool) -> Iterator[None]:
         _C.set_forward_mode(before)
 
 
-def basis(flat: Any) -> list:
+def basis(tensors: Any) -> list:
     """For each tensor, the unit vectors of all together as they lie in it: (number of all, *its sizes)."""
-    import rushlight
+    from rushlight.autograd.functional import _construct_standard_basis_for
 
-    total = sum(x.numel() for x in flat)
-    made, first = [], 0
-    for x in flat:
-        chunk = rushlight.zeros(total, x.numel(), dtype=x.dtype, device=x.device)
-        chunk.diagonal(-first).fill_(1)
-        made.append(chunk.view(total, *x.shape))
-        first += x.numel()
-    return made
+    tensors = tuple(tensors)
+    units = _construct_standard_basis_for(tensors, tuple(x.numel() for x in tensors))
+    return [unit.view(len(unit), *x.shape) for unit, x in zip(units, tensors, strict=True)]
 
 
 def jacrev(
