@@ -112,6 +112,18 @@ in_no_grad()
 without_gradients()
 lowered(x)
 dual(b)
+# transforms of functions
+torch.vmap(torch.sin)(x)
+torch.vmap(torch.dot)(x, x)
+torch.func.grad(total)(v)
+torch.func.grad(torch.func.grad(cubed))(v[0])
+torch.func.vjp(cube, v)[1](v)
+torch.func.jvp(cube, (v,), (v,))
+torch.func.jacrev(cube)(v)
+torch.func.jacfwd(cube)(v)
+torch.func.hessian(total)(v)
+torch.func.hessian(loss_of)(parameters, x, t)
+per_example(parameters, x, t)
 # training
 sgd.step()
 adam.step()
@@ -158,6 +170,9 @@ def namespace(torch):
         with forward_ad.dual_level():
             return forward_ad.unpack_dual((forward_ad.make_dual(b, b) * b).exp()).tangent
 
+    def loss_of(parameters, x, t):
+        return functional.cross_entropy(torch.func.functional_call(net, parameters, (x,)), t)
+
     net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
     x = torch.randn(5, 8)
     net(x).sum().backward()
@@ -170,6 +185,8 @@ def namespace(torch):
         "attention": nn.MultiheadAttention(8, 2, batch_first=True), "checkpoint": checkpoint,
         "cube": lambda x: x**3, "total": lambda x: (x**3).sum(), "Square": Square, "hooked": hooked,
         "in_no_grad": in_no_grad, "without_gradients": torch.no_grad()(lambda: None), "lowered": lowered,
+        "cubed": lambda x: x**3, "loss_of": loss_of, "parameters": dict(net.named_parameters()),
+        "per_example": torch.vmap(torch.func.grad(loss_of), (None, 0, 0)),
         "dual": dual, "sgd": torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9),
         "adam": torch.optim.AdamW(net.parameters(), lr=1e-3),
     }  # fmt: skip

@@ -330,6 +330,20 @@ Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out) 
   return wrapped(result.get(), shown.get(), false);
 }
 
+TensorRef made_at_level(Tensor* t, const std::function<TensorRef(Tensor*)>& make) {
+  TensorRef held = share(living(t));
+  if (!is_leveled(held.get())) return make(held.get());
+  Ref<PyObject> number = share(slot(held.get(), number_at));
+  TensorRef value = share(value_of(held.get()));
+  bool batched = is_batched_there(held.get());
+  TensorRef made;
+  {
+    Below below{size_t(place_of(held.get()))};
+    made = make(value.get());
+  }
+  return wrap(made.get(), number.get(), batched);
+}
+
 TensorRef same_at_level(Tensor* t) {
   TensorRef same = as_subclass(t, leveled_type);
   for (Py_ssize_t at : {value_at, number_at, batched_at}) slot(same.get(), at) = Py_XNewRef(slot(t, at));

@@ -42,6 +42,9 @@ class Raised {
 // What op computes of tensors of a level, as tensors of that level; empty if no argument is one.
 Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out);
 
+// What `make` makes of the value of a tensor, as a tensor of the same level; of a level that has ended, of what
+// it stands for.
+TensorRef made_at_level(Tensor* t, const std::function<TensorRef(Tensor*)>& make);
 TensorRef same_at_level(Tensor* t);      // another tensor of that level with the same value, without history
 TensorRef detached_at_level(Tensor* t);  // the same of the value without history at any level
 Ref<PyObject> item_at_level(Tensor* t);

@@ -265,17 +265,18 @@ PyObject* asked_like(const char* name, PyObject* o) {
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight"));
   return PyObject_CallMethod(module.get(), name, "O", o);
 }
+TensorRef filled_as(Tensor* t, int64_t value) {
+  if (is_leveled(t)) return made_at_level(t, [value](Tensor* below) { return filled_as(below, value); });
+  if (!asks_dispatch(t)) return filled_like(t, value);
+  Ref<PyObject> made = checked(asked_like(value ? "ones_like" : "zeros_like", t->object()));
+  if (!is_tensor(made.get())) fail(PyExc_TypeError, "expected a Tensor");
+  return TensorRef(as_tensor(made.release()));
+}
 PyObject* py_ones_like(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    Tensor* t = input(o);
-    return asks_dispatch(t) ? asked_like("ones_like", o) : filled_like(t, 1).release_object();
-  });
+  return guarded([&] { return filled_as(input(o), 1).release_object(); });
 }
 PyObject* py_zeros_like(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    Tensor* t = input(o);
-    return asks_dispatch(t) ? asked_like("zeros_like", o) : filled_like(t, 0).release_object();
-  });
+  return guarded([&] { return filled_as(input(o), 0).release_object(); });
 }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL

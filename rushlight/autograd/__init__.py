@@ -195,7 +195,7 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                     f"grad can be implicitly created only for real scalar outputs but got {dtype}"
                 )
             if isinstance(root, Tensor):
-                made.append(_asked_ones(root) if _C.watched(root) else _C.ones_like(root))
+                made.append(_asked_ones(root) if _C.watched(root) and not _C.is_leveled(root) else _C.ones_like(root))
             else:
                 from rushlight import ones
 
