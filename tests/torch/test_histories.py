@@ -83,15 +83,8 @@ def excuse(told, mine, theirs, statements):
         return "a gradient that is recorded in other steps"
     if told.startswith("base: ") and told.endswith(" / None") and torchs[0] in statements:
         return "a result that is a view of what torch made before"
-    batched = any("is_grads_batched" in text or "vectorize" in text for text in statements)
-    left = "doesn't have storage" in told  # a gradient that a hook put aside
     if told.startswith("strides: ") and "functional.jvp(" in torchs[0]:
         return "a sum of terms in another order"
-    hooked = any("hook" in text for text in statements)
-    batched |= "vectorize" in torchs[0] and torchs[1] == "RuntimeError"
-    laid_out = told.startswith(("strides: ", "node: ", "is_conj: ")) and "vectorize" in torchs[0]
-    if batched and (hooked or "StackBackward0" in told or left or laid_out):
-        return "a batch that is computed one by one"
     return None
 
 
