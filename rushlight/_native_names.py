@@ -442,6 +442,15 @@ def _get_graph_executor_optimize(on: bool | None = None) -> bool:
 
 
 _PRIVATE = ("_swap", "NAMES", "_CachedTensors", "_dispatch_modes", "_operator_named")
+def _is_alias_of(a: Any, b: Any) -> bool:
+    """Whether two tensors show the same memory."""
+    while _C.is_leveled(a):  # which have none of their own
+        a = a.value
+    while _C.is_leveled(b):
+        b = b.value
+    return _C.storage_id(a) == _C.storage_id(b)
+
+
 NAMES = {
     name: value
     for name, value in list(globals().items())
@@ -501,7 +510,7 @@ NAMES |= {
     "_get_default_device": lambda: str(rushlight.get_default_device()),
     "_get_accelerator": lambda: rushlight.device("cpu"),
     "_data_address": lambda tensor: tensor.data_ptr(),
-    "_is_alias_of": lambda a, b: a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr(),
+    "_is_alias_of": _is_alias_of,
     "_jit_override_can_fuse_on_cpu": lambda on: False,  # without TorchScript it changes nothing
     "_jit_override_can_fuse_on_gpu": lambda on: False,  # without TorchScript it changes nothing
     "_jit_set_nvfuser_enabled": lambda on: False,  # without TorchScript it changes nothing
