@@ -361,10 +361,10 @@ def _transpose(x, dim0, dim1):
 
 def named(overload: str, *args: Any, **kwargs: Any) -> Any:
     """Asks about an operation that is made of others here, or computes it if nobody is there to be asked."""
-    from rushlight._dispatching import _wanted, ask
+    from rushlight._dispatching import _looks_on, ask
     from rushlight._ops import handle_named
 
-    if not _wanted(args, kwargs):
+    if not _looks_on(args, kwargs):
         return handle_named(overload)(*args, **kwargs)
     return _C.below_autograd(ask, handle_named(overload), args, kwargs)
 

@@ -291,6 +291,12 @@ def _wanted(args: tuple, kwargs: dict) -> bool:
     return bool(stack.modes) or any(map(_C.dispatches, args)) or any(map(_C.dispatches, kwargs.values()))
 
 
+def _looks_on(args: tuple, kwargs: dict) -> bool:
+    """The same, where what is not of torch.func is to see torch's operations: those of its levels compute."""
+    values = (*args, *kwargs.values())
+    return bool(stack.modes) or any(_C.dispatches(x) and not _C.is_leveled(x) for x in values)
+
+
 def _options(kwargs: dict, like: bool) -> dict:
     """The keywords of a factory as torch passes them on."""
     import rushlight
@@ -470,7 +476,7 @@ def intercept() -> None:
     makers: dict[str, Callable] = {name: lambda o, name=name: _catching(name, o) for name in _SHOWN}
     makers.update(dict.fromkeys(_LIFTED, _lifting))
     makers.update({name: lambda o, name=name: _refusing(name, o) for name in _REFUSED})
-    makers.update({name: lambda o, name=name: catching(name, o, _wanted) for name in ROWS})
+    makers.update({name: lambda o, name=name: catching(name, o, _looks_on) for name in ROWS})
     for name, maker in makers.items():
         for function in (FUNCTIONS.get(name), vars(Tensor).get(name), vars(functional).get(name)):
             if isinstance(function, _C.Function) and function.while_watched is None:

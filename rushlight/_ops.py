@@ -195,10 +195,10 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
                 return list(result) if primitive.outputs == ("outs",) else result
         elif name not in SHOWN or as_it_is:
             return _C.run_forward(primitive, (*args, *kwargs.values()), into)
-    from rushlight._dispatching import _wanted, ask
+    from rushlight._dispatching import _looks_on, ask
     from rushlight._schema import is_said
 
-    if called.namespace == "aten" and _wanted(args, kwargs) and not is_said("decomposes", called.name()):
+    if called.namespace == "aten" and _looks_on(args, kwargs) and not is_said("decomposes", called.name()):
         return _C.below_autograd(ask, called, args, kwargs)
     before = _C.set_grad_enabled(False)
     try:

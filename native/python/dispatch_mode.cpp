@@ -424,7 +424,8 @@ PyObject* py_asks(PyObject*, PyObject* o) {
 
 // watched(tensor): whether somebody looks on what is computed of it: a handler, or the profiler.
 PyObject* py_watched(PyObject*, PyObject* o) {
-  return PyBool_FromLong(measuring() || (is_tensor(o) && asks_dispatch(as_tensor(o))));
+  bool asked = is_tensor(o) && (is_leveled(o) ? mode_here : asks_dispatch(as_tensor(o)));
+  return PyBool_FromLong(measuring() || asked);
 }
 
 // dispatches(object): whether it is a tensor whose class is asked.

@@ -260,6 +260,13 @@ void write_tangent(Tensor* t, PyObject* tangent) {
       set_tangent(t, into);
     }
   }
+  if (into && is_leveled(t) && !takes_examples(into.get(), as_tensor(tangent))) {
+    bool part = base && t->extra->differentiable_view && t->extra->steps && tangent_of(base);
+    TensorRef whole = with_examples(part ? tangent_of(base).get() : into.get(), as_tensor(tangent));
+    if (part) set_tangent(base, share(whole.get()));
+    into = part ? view_again(t, whole.get()) : whole;
+    set_tangent(t, share(into.get()));
+  }
   if (into) {
     // What may be written where elements share their place (zero_, fill_) leaves the same in all of them.
     Ref<PyObject> to = without_repetition(into.get(), into.get());

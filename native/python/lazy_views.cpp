@@ -19,6 +19,7 @@
 // Memory is only looked at through Tensor::data(), which refuses lazy views in builds with the address
 // sanitizer.
 #include "lazy_views.h"
+#include "levels.h"
 
 #include <algorithm>
 #include <string_view>
@@ -96,10 +97,10 @@ PyObject* py_set_lazy(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 PyObject* py_is_conj(PyObject*, PyObject* o) {
-  return guarded([&] { return PyBool_FromLong(input(o)->flags & Tensor::CONJ); });
+  return guarded([&] { return PyBool_FromLong(lowest(input(o))->flags & Tensor::CONJ); });
 }
 PyObject* py_is_neg(PyObject*, PyObject* o) {
-  return guarded([&] { return PyBool_FromLong(input(o)->flags & Tensor::NEG); });
+  return guarded([&] { return PyBool_FromLong(lowest(input(o))->flags & Tensor::NEG); });
 }
 
 // _set_conj(tensor, on), _set_neg(tensor, on): torch's names for it.

@@ -1,6 +1,8 @@
 #include "levels.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
@@ -153,12 +155,32 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
 
 [[noreturn]] void refuse_write(const Primitive& op, const Level& level) {
   if (level.kind == Level::batch) {
-    fail(PyExc_RuntimeError,
-         "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
-         "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
-         "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace "
-         "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
-         "instead.");
+    std::string name = op.name;
+    if (name == "scatter_value") name = "scatter";
+    if (name == "maximum" || name == "minimum") name = "clamp";
+    if (name == "lerp_scalar") name = "lerp";
+    auto among = [&](std::initializer_list<const char*> names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    std::string place = "in a vmap";
+    if (among({"fill", "index_put", "scatter_add", "scatter_reduce", "index_add", "index_fill"})) {
+      name += '_';
+    } else if (among({"put",     "index_copy", "index_reduce", "scatter", "masked_scatter", "addmm",
+                      "addmv",   "addr",       "addbmm",       "baddbmm", "pow",            "addcmul",
+                      "addcdiv", "lerp",       "clamp",        "eq",      "ne",             "lt",
+                      "le",      "gt",         "ge",           "fmod",    "hypot"})) {
+      // Of which torch has no rule.
+      name = "aten::" + name + '_';
+      place = "at level " + std::to_string(&level - levels.data() + 1);
+    } else {
+      name = "inplace arithmetic";
+    }
+    failf(PyExc_RuntimeError,
+          "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
+          "has more elements than `self`. This happened due to `other` being vmapped over but `self` not being "
+          "vmapped over %s. Please try to use out-of-place operators instead of %s. If said operator is being "
+          "called inside the PyTorch framework, please file a bug report instead.",
+          name.c_str(), place.c_str(), name.c_str());
   }
   failf(PyExc_RuntimeError,
         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
@@ -357,15 +379,37 @@ TensorRef detached_at_level(Tensor* t) {
   return same;
 }
 
+Tensor* lowest(Tensor* t) {
+  while (is_leveled(t)) t = value_of(t);
+  return t;
+}
+
+bool takes_examples(Tensor* into, Tensor* source) {
+  for (; is_leveled(source); source = value_of(source)) {
+    if (!is_batched_there(source) || place_of(source) < 0) continue;
+    Tensor* at = into;
+    while (is_leveled(at) && number_of_level(at) != number_of_level(source)) at = value_of(at);
+    if (!is_leveled(at) || !is_batched_there(at)) return false;
+  }
+  return true;
+}
+
+TensorRef with_examples(Tensor* t, Tensor* source) {
+  static Primitive& where = primitive("where");
+  Ref<PyObject> ones = checked(PyObject_CallMethod(source->object(), "new_ones", "(())"));
+  Ref<PyObject> all = checked(PyObject_CallMethod(ones.get(), "bool", nullptr));
+  PyObject* args[] = {all.get(), t->object(), t->object()};
+  return TensorRef(as_tensor(checked(call(where, args)).release()));
+}
+
 bool in_batch_of_gradients() {
   return !levels.empty() && levels.back().kind == Level::batch && !PyUnicode_GET_LENGTH(levels.back().randomness);
 }
 
 void refuse_reading(Tensor* t, const char* operation) {
+  while (is_leveled(t) && (place_of(t) < 0 || !is_batched_there(t))) t = value_of(t);
   if (!is_leveled(t)) return;
-  int64_t place = place_of(t);
-  if (place < 0 || !is_batched_there(t)) return;
-  if (!PyUnicode_GET_LENGTH(levels[size_t(place)].randomness)) {
+  if (!PyUnicode_GET_LENGTH(levels[size_t(place_of(t))].randomness)) {
     failf(PyExc_RuntimeError,
           "Batching rule not implemented for %s. We could not generate a fallback.\n\n"
           "  The gradients of a batch are computed together, so that nothing may depend on the value of one.",
@@ -379,7 +423,7 @@ void refuse_reading(Tensor* t, const char* operation) {
   }
   fail(PyExc_RuntimeError,
        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
-       "support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 .");
+       "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .");
 }
 
 Ref<PyObject> item_at_level(Tensor* t) {

@@ -48,5 +48,11 @@ TensorRef made_at_level(Tensor* t, const std::function<TensorRef(Tensor*)>& make
 TensorRef same_at_level(Tensor* t);      // another tensor of that level with the same value, without history
 TensorRef detached_at_level(Tensor* t);  // the same of the value without history at any level
 Ref<PyObject> item_at_level(Tensor* t);
+Tensor* lowest(Tensor* t);  // what stands behind it, below all levels
+
+// Whether `into` has a batch wherever `source` has one, so that it can be written with that; and the same
+// elements with a batch wherever `source` has one.
+bool takes_examples(Tensor* into, Tensor* source);
+TensorRef with_examples(Tensor* t, Tensor* source);
 
 }  // namespace rl

@@ -52,6 +52,8 @@ def seen(
 
     def run(*given: Any) -> Any:
         needs = given[-1]
+        if any(map(_C.is_leveled, given)):  # nobody looks on: the levels of torch.func compute
+            return NotImplemented
         if not complex and any(isinstance(value, Tensor) and value.is_complex() for value in given):
             return NotImplemented
         found: list[Any] = [None] * count
