@@ -27,6 +27,7 @@ from rushlight._type_names import type_name as class_name
 from rushlight._versions import uncounted
 from rushlight._warn import warn
 from rushlight.ops._direct import OPERATIONS
+from rushlight.ops._examples import is_recorded_below, refuse_batches
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
 Tensor = _C.Tensor
@@ -421,7 +422,7 @@ def stumble(value: Any, attribute: str) -> None:
 def refuse_gradient(function: str, **given: Tensor | None) -> None:
     """Refuses tensors that require grad where torch has no derivative."""
     for name, value in given.items():
-        if value is not None and value.requires_grad and _C.is_grad_enabled():
+        if value is not None and _C.is_grad_enabled() and (value.requires_grad or is_recorded_below(value)):
             raise RuntimeError(
                 f"The function '{function}' is not differentiable with respect to argument '{name}'. This "
                 "input cannot have requires_grad True."
@@ -430,6 +431,10 @@ def refuse_gradient(function: str, **given: Tensor | None) -> None:
 
 def undifferentiable(name: str, result: Tensor, *inputs: Tensor | None, node: str | None = None) -> Tensor:
     """`result`, which requires grad as `inputs` do, but whose gradient is an error: `without_derivative`."""
+    if _C.is_leveled(result):  # what the batch stands for may be recorded, too
+        number, below = result.level, [_C.lower_from_level(x, result.level) for x in (result, *inputs)]
+        made = _C.below_level(number, undifferentiable, name, *below)
+        result = _C.raise_to_level(made, number, result.batched)
     if not _C.is_grad_enabled() or not any(x is not None and x.requires_grad for x in inputs):
         return result
     from rushlight.autograd.function import without_derivative
@@ -461,6 +466,8 @@ def fitting(value: Any, dtype: Any) -> float:
 
 def needs_values(name: str, *tensors: Tensor) -> None:
     """Refuses tensors without data for an operation whose result has no shape without them."""
+    if any(map(_C.is_leveled, tensors)):
+        refuse_batches(name, *tensors)
     if any(x.is_meta for x in tensors):
         raise NotImplementedError(
             f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or "

@@ -18,6 +18,7 @@ import functools
 from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._size import Size
+from rushlight.ops._examples import has_batch
 from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, _TURNED, RULES
 
 Tensor = _C.Tensor
@@ -246,14 +247,13 @@ def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, sta
     length = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     if tuple(t.stride()) == tuple(layout) and start <= offset and all(n > 0 for n in size):
         first = t.storage_offset() + offset - start
-        batch = _C.is_leveled(t)
-        if not batch:
+        if not _C.is_leveled(t):
             end = t.untyped_storage().nbytes() // t.element_size()
         else:
             end = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
         if first + length <= end:
             return _C.ops.as_strided(t, size, stride, first, t.stride(), t.storage_offset())
-        if batch:
+        if has_batch(t):
             raise RuntimeError(
                 f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
                 "outside of `tensor`. This is not supported inside of vmap"

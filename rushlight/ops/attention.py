@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight.ops._examples import as_variables
 from rushlight.ops._rules import derivative, no_derivative
-from rushlight.ops.rnn import _alias
 
 ops = _C.ops
 
@@ -34,7 +34,7 @@ def _gradient_in_steps(g, q, k, v, mask, scale, causal, needs):
 
     again = _C.set_grad_enabled(True)
     try:
-        inputs = [_alias(t) if needed else t for t, needed in zip((q, k, v, mask), needs, strict=True)]
+        inputs = as_variables((q, k, v, mask), needs, (g,))
         result = _written_out(*inputs, scale, causal)
         wanted = [t for t, needed in zip(inputs, needs, strict=True) if needed]
         found = iter(grad([result], wanted, [g], create_graph=again, allow_unused=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._warn import warn_once
+from rushlight.ops._examples import refuse_batches
 from rushlight.ops._public import (
     C_NAMES,
     FOUND_DTYPE,
@@ -130,6 +131,8 @@ def where(condition, input=None, other=None, *, out=None):
     tensor([1., 2.])
     """
     if input is None and other is None:
+        if _C.is_leveled(condition):
+            refuse_batches("where", condition)
         return condition.nonzero(as_tuple=True)
     result = _where(condition, input, other)
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight.ops._examples import is_derived
 from rushlight.ops._public import (
     C_NAMES,
     FOUND_DTYPE,
@@ -57,7 +58,13 @@ def _refuse_complex_bounds(name, input, low, high, error):
 
 
 def _is_number(x):
-    return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad
+    return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad and not _C.is_leveled(x)
+
+
+def _as_tensor(number, input):
+    """A number as a tensor that decides a dtype beside the input no more than the number does."""
+    own = input.is_floating_point() or isinstance(number, int)
+    return _C.full((), number, input.dtype if own else _C.get_default_dtype(), input.device)
 
 
 def _real_bounds(name, input, low, high):
@@ -88,6 +95,9 @@ def _clamp_call(input, low, high, name="clamp"):
         from numbers import Number  # which nothing else needs at import
 
         # Of a tensor and a number, the tensor counts as a number if it can.
+        if any(_C.is_leveled(x) and not x.dim() for x in (low, high)):  # a number for every example
+            low, high = (_as_tensor(x, input) if isinstance(x, Number) else x for x in (low, high))
+            return ops.clamp, (input, low, high)
         if isinstance(low, Number) and _is_number(high):
             return _clamp_call(input, low, high.item(), name)
         if isinstance(high, Number) and _is_number(low):
@@ -133,9 +143,7 @@ def _clamp_onto(name, self, min, max):
 
 
 def _differentiated(a, b):
-    if (a.requires_grad or b.requires_grad) and _C.is_grad_enabled():
-        return True
-    return _C.tangent(a) is not None or _C.tangent(b) is not None
+    return is_derived(a, b)
 
 
 def _of_one_dtype(*tensors):

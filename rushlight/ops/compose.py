@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight.ops import combine, index, math, reduce, shape, sort  # noqa: F401  (used by name below)
+from rushlight.ops._examples import filled, has_batch, somewhere
 from rushlight.ops._public import (
     FUNCTIONS,
     RARE,
@@ -82,7 +83,13 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     >>> rushlight.allclose(rushlight.tensor([1.0]), rushlight.tensor([1.0 + 1e-9]))
     True
     """
-    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+    close = isclose(input, other, rtol, atol, equal_nan)
+    if _C.is_leveled(close) and has_batch(close):
+        raise RuntimeError(
+            "vmap over torch.allclose isn't supported yet. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+    return bool(close.all())
 
 
 @public
@@ -329,20 +336,20 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         mean = x.sum(1) / total
     else:
         total = weights.sum()
-        if not total.is_meta and total.item() == 0:
+        if not total.is_meta and somewhere(total == 0):
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = (x * weights).sum(1) / total
     if aweights is None or correction == 0:
         divisor = total - correction
     else:
         divisor = total - _C.name_node((weights * aweights).sum() * correction, "MulBackward1") / total
-    if not x.is_meta and divisor.item() <= 0:
+    if not x.is_meta and somewhere(divisor <= 0):
         import warnings
 
         warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
                       "number of "
                       "observations.", stacklevel=2)  # fmt: skip
-        divisor = divisor.new_zeros(())
+        divisor = FUNCTIONS["clamp"](divisor, min=0)
     centred = x - mean.unsqueeze(1)
     weighted = centred if weights is None else centred * weights
     product = centred @ weighted.t().conj()
@@ -371,7 +378,7 @@ def _check_weights(name, weights, count):
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.numel()} != {count}"
         )
-    if weights.numel() and weights.min().item() < 0:
+    if weights.numel() and somewhere(weights < 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -416,7 +423,7 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if q.dtype != input.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if q.is_cpu and not bool(((q >= 0) & (q <= 1)).all()):
+    if q.is_cpu and somewhere(~((q >= 0) & (q <= 1))):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     n = input.dim()
     kept = [1] * n if dim is None else list(input.shape)
@@ -588,7 +595,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     result = _unique_consecutive(ordered, return_inverse, return_counts, dim)
     if return_inverse:
         places = _C.full((order.numel(),), 0, _C.int64, None)
-        places[order] = result[1].reshape(-1)
+        places = filled(ops.index_put, places, (order,), result[1].reshape(-1), False)
         result = (result[0], places.reshape(input.shape) if dim is None else places, *result[2:])
     name, node = ("_unique2", "Unique2Backward0") if dim is None else ("unique_dim", "UniqueDimBackward0")
     return _without_derivative(name, node, given, result)

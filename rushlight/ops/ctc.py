@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight.ops._examples import known
 from rushlight.ops._public import function, type_name
 from rushlight.ops._rules import derivative
 
@@ -52,7 +53,7 @@ def _lengths(value, name):
     if isinstance(value, Tensor):
         if value.is_floating_point() or value.is_complex():
             raise RuntimeError(f"{name} must be integral")
-        value = value.reshape(-1).tolist() if value.dim() else value.item()
+        value = known(value.reshape(-1)).tolist() if value.dim() else value.item()
     return (value,) if isinstance(value, int) else tuple(int(v) for v in value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight.ops._examples import is_derived
 from rushlight.ops._facts import told
 from rushlight.ops._lacking import final, once
 from rushlight.ops._node_names import saving
@@ -49,7 +50,7 @@ def _euclid(x1, x2):
     left = ops.cat([-2 * x1, (x1 * x1).sum(-1, True), x1.new_ones((*x1.shape[:-1], 1))], -1)
     right = ops.cat([x2, x2.new_ones((*x2.shape[:-1], 1)), (x2 * x2).sum(-1, True)], -1)
     squares = left @ right.mT
-    if not squares.requires_grad and _C.tangent(squares) is None:
+    if not is_derived(squares):
         return squares.clamp_min_(0).sqrt_()
     zero = ops.le(squares, 0)
     return ops.where(zero, 0, ops.sqrt(ops.where(zero, 1, squares)))
@@ -177,7 +178,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     others = [d for d in range(input.dim()) if d != dim]
     size = vector_norm(input, p, others, True)
     above = ops.gt(size, maxnorm)
-    if size.requires_grad:  # a norm that is small enough, or no number, takes no part in the gradient
+    if is_derived(size):  # a norm that is small enough, or no number, takes no part in the gradient
         size = vector_norm(ops.where(above, input, 1), p, others, True)
     scale = ops.where(above, maxnorm / (size + 1e-7), 1)
     result = (input * scale).to(input.dtype).contiguous()

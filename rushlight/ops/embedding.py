@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight.ops._examples import filled, has_batch, somewhere
 from rushlight.ops._lacking import finally_
 from rushlight.ops._public import function, needs_values, public, type_name, undifferentiable
 from rushlight.ops._rules import derivative
@@ -136,15 +137,19 @@ def one_hot(input, num_classes=-1):
         return input.new_zeros((*input.shape, num_classes))
     if input.is_meta and num_classes > 0:
         return input.new_zeros((*input.shape, num_classes))
-    if input.min().item() < 0:
+    if somewhere(input < 0):
         raise RuntimeError("Class values must be non-negative.")
-    largest = input.max().item()
     if num_classes == -1:
-        num_classes = largest + 1
-    elif largest >= num_classes:
+        if _C.is_leveled(input) and has_batch(input):
+            raise RuntimeError(
+                "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes "
+                "argument."
+            )
+        num_classes = input.max().item() + 1
+    elif somewhere(input >= num_classes):
         raise RuntimeError("Class values must be smaller than num_classes.")
     zeros = input.new_zeros((*input.shape, num_classes))
-    return _in_place(ops.scatter_value, zeros, input.unsqueeze(-1), 1, -1)
+    return filled(ops.scatter_value, zeros, input.unsqueeze(-1), 1, -1)
 
 
 @public
@@ -175,6 +180,6 @@ def bincount(input, weights=None, minlength=0):
         weights = weights.to(_C.float64)
     counts = _C.full((length,), 0, weights.dtype, weights.device)
     index = input if input.dtype == _C.int64 else input.to(_C.int64)
-    result = _in_place(ops.index_add, counts, index, weights.detach(), 0, 1)
+    result = filled(ops.index_add, counts, index, weights.detach(), 0, 1)
     _C.set_version(result, 0)  # a new one, which nobody has seen written
     return undifferentiable("bincount", result, weights)

@@ -14,6 +14,7 @@ from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops import create
+from rushlight.ops._examples import filled, somewhere, sum_where
 from rushlight.ops._public import (
     C_NAMES,
     Tensor,
@@ -66,7 +67,7 @@ def _gathered_entries(g, index, size, dim):
 # torch keeps what gather, take and masked_select choose from; so do these, that a later write is refused.
 derivative(
     "gather",
-    x=lambda g, index, x, dim: _in_place(ops.scatter_add, g.new_zeros(x.shape), index, g, dim),
+    x=lambda g, index, x, dim: filled(ops.scatter_add, g.new_zeros(x.shape), index, g, dim),
 )
 derivative(
     "gather_sparse",
@@ -80,7 +81,7 @@ derivative(
 derivative("scatter_add", x=lambda g: g, src=_scattered_source)
 derivative(
     "index_select",
-    x=lambda g, index, x_shape, dim: _in_place(ops.index_add, g.new_zeros(x_shape), index, g, dim, 1),
+    x=lambda g, index, x_shape, dim: filled(ops.index_add, g.new_zeros(x_shape), index, g, dim, 1),
 )
 derivative(
     "index_add",
@@ -97,7 +98,7 @@ derivative(
 derivative(
     "index_fill",
     x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
-    value=lambda g, index, dim: ops.masked_select(g, _filled(g, index, dim)).sum(),
+    value=lambda g, index, dim: sum_where(_filled(g, index, dim), g),
 )
 
 
@@ -106,7 +107,7 @@ def _filled(g, index, dim):
     return ops.index_fill(_C.full(g.shape, False, _C.bool, g.device), index, True, dim)
 
 
-derivative("take", x=lambda g, index, x: _in_place(ops.put, g.new_zeros(x.shape), index, g, True))
+derivative("take", x=lambda g, index, x: filled(ops.put, g.new_zeros(x.shape), index, g, True))
 derivative(
     "put",
     x=lambda g, index, source_shape, accumulate: (
@@ -162,7 +163,7 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self, of):
         single = is_zero & (read(zeros) == 1)
         without = ops.scatter_reduce(x, index, ops.masked_fill(src, single, 1), dim, "prod", include_self)
         of_src = ops.where(single, read(g * without), read(g * out) / ops.masked_fill(src, is_zero, 1))
-        if _C.is_grad_enabled() and not several.is_meta and bool(several.any()):
+        if _C.is_grad_enabled() and not several.is_meta and somewhere(several):
             of_src = _only_once(of_src, *of)
         return kept(g * others), of_src
     # amax, amin: equal elements share the gradient

@@ -9,6 +9,7 @@ from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops import create, linalg
+from rushlight.ops._examples import whole_batch
 from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
 from rushlight.ops._rules import derivative
 from rushlight.ops.layout import contiguous_format
@@ -165,6 +166,7 @@ def _check_system(b, A, name):
 
 
 def _check_pivots(factor):
+    factor = whole_batch(factor)
     zeros = [] if factor.is_meta else ops.eq(ops.diagonal(factor.detach(), 0, -2, -1), 0).nonzero().tolist()
     if zeros:
         *_, element = zeros[0]

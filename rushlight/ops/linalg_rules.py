@@ -7,6 +7,7 @@ transpose; `_hn(a, b)` is a.mH @ b and `_nh(a, b)` is a @ b.mH without making th
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight.ops._examples import somewhere
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.reduce import _product_of_others
@@ -201,9 +202,11 @@ def _det(g_result, A, result):
     if A.shape[-1] == 1:  # the element itself
         return g_result.unsqueeze(-1).unsqueeze(-1)
     regular = ops.ne(result, 0)
-    if A.is_meta or bool(ops.all(regular, None, False)):
+    if A.is_meta or not somewhere(ops.eq(result, 0)):
         return _by_inverse_adjoint(g_result * _conj(result), A)
-    if A.ndim > 2 and bool(ops.any(regular, None, False)):  # the singular ones must not spoil the others
+    if (
+        A.ndim > 2 and not _C.is_leveled(A) and bool(ops.any(regular, None, False))
+    ):  # the singular ones must not spoil the others
         gradient = A.new_zeros(A.shape)
         for part in (regular, ops.logical_not(regular)):
             gradient = gradient.index_put((part,), _det(g_result[part], A[part], result[part]))
@@ -346,10 +349,7 @@ def _close_to_zero(x, scale):
     if x.is_meta or not x.numel():
         return True
     tolerance = 1e-2 if x.dtype == _C.float32 else 1e-5
-    close = (x.detach().abs() <= tolerance * (1 + scale.detach().abs())).all()
-    while _C.is_leveled(close):  # of every example
-        close = close.value.all()
-    return bool(close)
+    return not somewhere(~(x.detach().abs() <= tolerance * (1 + scale.detach().abs())))
 
 
 def _differences(values):

@@ -10,6 +10,7 @@ from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight._type_names import type_name as class_name
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.ops._examples import somewhere
 from rushlight.ops._public import (
     FUNCTIONS,
     Tensor,
@@ -380,7 +381,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
         rank, values = (_without_repeats(t, sizes[0]) for t in (rank, values))
         solution = x.narrow(-2, 0, n)
         residuals = values.new_empty(0)
-        if driver != "gelsy" and m > n and (driver == "gels" or bool((rank == n).all())):
+        if driver != "gelsy" and m > n and (driver == "gels" or not somewhere(rank != n)):
             residuals = x.narrow(-2, n, m - n).abs().square().sum(-2)
         none = input.new_empty(0, dtype=_C.int64)
         rank = none if driver == "gels" else rank.to(_C.int64)

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from rushlight import _C
 from rushlight._warn import warn_once
+from rushlight.ops._examples import sum_where
 from rushlight.ops._public import Tensor, method, public, write_apart
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.index import each_place_once, padded
@@ -19,16 +20,24 @@ derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_o
 derivative(
     "masked_fill",
     x=lambda g, mask: ops.masked_fill(g, mask, 0),
-    value=lambda g, mask: ops.masked_select(g, mask).sum(),
+    value=lambda g, mask: sum_where(mask, g),
 )
 derivative(
     "masked_scatter",
     x=lambda g, mask: ops.masked_fill(g, mask, 0),
-    source=lambda g, mask, source_shape: padded(
-        ops.masked_select(g, mask), (math.prod(source_shape),)
-    ).reshape(source_shape),
+    source=lambda g, mask, source_shape: _scattered_source(g, mask, source_shape),
 )
 no_derivative("nonzero")
+
+
+def _scattered_source(g, mask, source_shape):
+    count = math.prod(source_shape)
+    if not _C.is_leveled(mask):
+        return padded(ops.masked_select(g, mask), (count,)).reshape(source_shape)
+    # As many elements in every example: those that nobody took stand behind the others.
+    mask = ops.expand(mask, g.shape).reshape(-1)
+    place = ops.where(mask, mask.cumsum(0) - 1, count)
+    return ops.scatter_add(g.new_zeros(count + 1), place, g.reshape(-1), 0)[:count].reshape(source_shape)
 
 
 # ---- where an index may be out of range if its mask is not set

@@ -10,6 +10,7 @@ import math
 import operator
 
 from rushlight import _C
+from rushlight.ops._examples import known
 from rushlight.ops._public import (
     check_tensor,
     function,
@@ -460,6 +461,24 @@ def _check_momentum(momentum):
         refuse_complex(momentum.item(), kind="double")
 
 
+def _bring_up_to_date(running, now, count, momentum):
+    """Moves the running statistics towards those of a batch that has `count` elements in a channel."""
+    running, now = (tuple(known(x.detach()) for x in pair) for pair in (running, now))
+    if not any(map(_C.is_leveled, (*running, *now))):
+        _C.update_running_statistics(*running, *now, count, momentum)
+        return
+    if any(map(_C.is_leveled, now)) and not all(map(_C.is_leveled, running)):
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
+            "updated in place, were not batched.\nIf you are using a module and do not need eval mode, "
+            "please set `track_running_stats` to be False.If you are using a prebuilt module and do not need "
+            "eval mode, please see the functorch website for resources on how to patch your module to work "
+            "with vmap"
+        )
+    for to, value, unbiased in zip(running, now, (1, count / (count - 1)), strict=True):
+        to.mul_(1 - momentum).add_(value * (momentum * unbiased))
+
+
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """out, mean, rstd; the running statistics are brought up to date while training."""
     if running_mean is not None or running_var is not None:
@@ -479,9 +498,12 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
         return x + 0, x.new_empty(0), x.new_empty(0)
     if not training:
         return ops.batch_norm_eval(x, weight, bias, running_mean, running_var, eps)
-    out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, running_mean, running_var, eps)
+    kept = running_mean, running_var
+    if _C.top_level() is not None:  # it is kept for torch's node only, and may be no batch where x is one
+        kept = None, None
+    out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, *kept, eps)
     if running_mean is not None and x.numel():
-        _C.update_running_statistics(running_mean, running_var, mean, var, x.numel() / x.shape[1], momentum)
+        _bring_up_to_date((running_mean, running_var), (mean, var), x.numel() / x.shape[1], momentum)
     return out, mean, rstd
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._versions import uncounted
+from rushlight.ops._examples import filled, somewhere
 from rushlight.ops._public import (
     SAME_DTYPE,
     Tensor,
@@ -199,7 +200,7 @@ def _positions(repeats, output_size):
         if output_size is None:
             raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
         return repeats.new_empty((output_size,))
-    if (repeats < 0).any():
+    if somewhere(repeats < 0):
         raise RuntimeError("repeats can not be negative")
     ends = repeats.cumsum(0)
     total = int(ends[-1]) if len(ends) else 0
@@ -207,7 +208,7 @@ def _positions(repeats, output_size):
         raise RuntimeError("allocated size does not match required size")
     # The position of an element is the number of counts that end before it.
     ended = _C.full((total + 1,), 0, _C.int64, None)
-    ended.index_add_(0, ends, _C.full((len(ends),), 1, _C.int64, None))
+    ended = filled(ops.index_add, ended, ends, _C.full((len(ends),), 1, _C.int64, None), 0, 1)
     return ended[:total].cumsum(0, dtype=repeats.dtype)
 
 

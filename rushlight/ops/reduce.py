@@ -12,6 +12,7 @@ import math
 from rushlight import _C, _signatures, return_types
 from rushlight._annotations import Any
 from rushlight._type_names import type_name as class_name
+from rushlight.ops._examples import somewhere
 from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
@@ -78,16 +79,19 @@ def _product_of_others(x, dim):
 
 
 def _has_zeros(x):
-    return x.is_meta or bool(ops.any(ops.eq(x, 0), None, False))
+    return x.is_meta or somewhere(ops.eq(x, 0))
 
 
 def _prod_gradient(g, x, out):
     x = x.to(out.dtype)  # what was multiplied
     if not _has_zeros(x):
         return g * _conj(out / x)
-    if not x.is_meta and not _C.is_grad_enabled() and bool(ops.eq(x, 0).sum() > 1):
-        return FUNCTIONS["zeros_like"](x)  # whatever else there is: also an infinity
-    return g * _conj(_product_of_others(x.reshape(-1), 0)).reshape(x.shape)
+    others = _product_of_others(x.reshape(-1), 0)
+    if not x.is_meta and not _C.is_grad_enabled():  # nothing is left of it by two zeros: also no infinity
+        several = ops.eq(x, 0).sum() > 1
+        if somewhere(several):
+            others = ops.where(several, 0, others)
+    return g * _conj(others).reshape(x.shape)
 
 
 def _prod_dim_gradient(g, x, out, dim, keepdim):
@@ -112,8 +116,8 @@ def _extreme_gradient(g, x, out, dim, keepdim):
 
 def _extreme_all_gradient(g, x, out):
     attained = ops.eq(x, out)
-    if not out.is_meta and out != out:  # the NaNs share it then
-        attained = ops.ne(x, x)
+    if not out.is_meta and somewhere(out != out):  # the NaNs share it then
+        attained = ops.logical_or(attained, ops.logical_and(ops.ne(out, out), ops.ne(x, x)))
     share = g / ops.sum(attained, None)
     if attained.is_contiguous() and not _C.is_grad_enabled():
         return ops.where(attained, share, 0)

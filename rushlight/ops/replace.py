@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._versions import uncounted
+from rushlight.ops._examples import writable
 from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, public, type_name, write_out
 
 ops = _C.ops
@@ -29,7 +30,7 @@ def _same_strides(values, input):
 
 
 def _replaced(input, src, view):
-    whole = _same_strides(input, input)
+    whole = _same_strides(input, input) if not _C.is_leveled(src) else writable(ops.clone(input), src)
     part = view(whole)
     if part.shape != src.shape:
         raise RuntimeError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight.ops._examples import as_variables, known
 from rushlight.ops._facts import told
 from rushlight.ops._public import function, invalid_combination, type_name
 from rushlight.ops._rules import derivative, no_derivative
@@ -96,11 +97,6 @@ def _steps(mode, gx, h, c, w_hh, b_hh, w_hr, sizes, reverse):
     return out, _cat([p[0] for p in ended]), None if c is None else _cat([p[1] for p in ended])
 
 
-def _alias(t):
-    """The same numbers, differentiable by themselves; with t's history, if it has one."""
-    return t.view_as(t) if t.requires_grad else t.detach().requires_grad_()
-
-
 def _sequence_gradient(
     g_out, g_hn, g_cn, gx, h0, c0, w_hh, b_hh, out, kept, cells, states, mode, sizes, reverse, needs
 ):
@@ -114,7 +110,7 @@ def _sequence_gradient(
     # The gradient is to be differentiated in turn: take it from the written-out recursion.
     from rushlight.autograd import grad
 
-    inputs = [_alias(t) if needed else t for t, needed in zip((gx, h0, c0, w_hh, b_hh), needs, strict=True)]
+    inputs = as_variables((gx, h0, c0, w_hh, b_hh), needs, (g_out, g_hn, g_cn))
     results = _steps(mode, *inputs, None, sizes, reverse)
     pairs = [
         (r, g) for r, g in zip(results, (g_out, g_hn, g_cn), strict=True) if g is not None and r is not None
@@ -305,7 +301,7 @@ def _run(name, mode, args, kwargs):
             found = type_name(given["batch_sizes"].dtype)
             raise RuntimeError(f"expected scalar type Long but found {found}")
         sizes = given["batch_sizes"]
-        sizes = tuple(sizes.reshape(-1)[: sizes.size(0)].tolist())
+        sizes = tuple(known(sizes.reshape(-1)[: sizes.size(0)]).tolist())
         if mode == "lstm" and sizes and sizes[0] == sizes[-1] and given["data"].dtype in _OF_LIBRARY:
             given["data"].reshape(len(sizes), sizes[0], given["data"].size(-1))  # must be one block
         return _layers(mode, given["data"], *rest, sizes)

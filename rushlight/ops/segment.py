@@ -6,6 +6,7 @@ import itertools
 import math
 
 from rushlight import _C
+from rushlight.ops._examples import known, somewhere
 from rushlight.ops._lacking import once
 from rushlight.ops._public import fitting, function, type_name, wrap_dim
 
@@ -23,9 +24,9 @@ _NOT_ALL = (
 
 def _check_lengths(lengths, n):
     """Segments are of lengths that are not negative, and cover the n elements of a row."""
-    if bool(ops.lt(lengths.min(), 0)):
+    if somewhere(ops.lt(lengths, 0)):
         raise RuntimeError("lengths contains negative value!")
-    if bool(ops.ne(lengths.sum(-1), n).any()):
+    if somewhere(ops.ne(lengths.sum(-1), n)):
         raise RuntimeError(_NOT_ALL)
 
 
@@ -88,7 +89,7 @@ def segment_reduce(
     if not data.is_floating_point():
         raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{type_name(data.dtype)}'")
     initial = None if initial is None else fitting(initial, data.dtype)
-    rows = given.reshape(math.prod(given.shape[:-1]), given.size(-1)).tolist()
+    rows = known(given.reshape(math.prod(given.shape[:-1]), given.size(-1))).tolist()
     ends = rows if lengths is None else [[0, *itertools.accumulate(row)] for row in rows]
     place, kept, sizes = _elements_of(ends, data.size(axis), segments)
     shape = (*given.shape[:-1], segments)

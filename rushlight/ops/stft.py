@@ -7,6 +7,7 @@ from rushlight import _C, _signatures
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops import fft
+from rushlight.ops._examples import somewhere
 from rushlight.ops._public import (
     FUNCTIONS,
     Tensor,
@@ -295,7 +296,7 @@ def istft(
             "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
             "with the 'dim' argument."
         )
-    if not bool(envelope.detach().abs().min() > 1e-11):
+    if somewhere(~(envelope.detach().abs().min() > 1e-11)):
         raise RuntimeError(f"{describe()} window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / envelope
     if end > total:

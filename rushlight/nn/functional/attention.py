@@ -8,6 +8,7 @@ from rushlight._warn import warn
 from rushlight.nn import functional as F  # whose functions a program may replace: attention is made of those
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional.dropout import dropout
+from rushlight.ops._examples import filled, is_derived, somewhere
 from rushlight.ops._facts import told
 from rushlight.ops._lacking import once
 from rushlight.ops._node_names import asked_plainly
@@ -60,7 +61,7 @@ def _added_mask(query, key, attn_mask, is_causal):
     added = None
     if allowed is not None:
         added = rushlight.zeros(allowed.shape, dtype=query.dtype, device=query.device)
-        added.masked_fill_(~allowed, -math.inf)
+        added = filled(_C.ops.masked_fill, added, ~allowed, -math.inf)
     if attn_mask is not None and attn_mask.dtype != rushlight.bool:
         attn_mask = attn_mask.to(query.dtype)
         added = attn_mask if added is None else attn_mask + added
@@ -272,7 +273,7 @@ def _is_plain(query, key, value, mask, is_causal, flash=False):
     if key.size(-1) != query.size(-1) or value.size(-2) != key.size(-2):
         return False
     if mask is not None:
-        return not mask.requires_grad and mask.dim() <= query.dim()
+        return not is_derived(mask) and mask.dim() <= query.dim()
     return is_causal or flash or not _keeps_weights(query, key, value)
 
 
@@ -311,7 +312,7 @@ def _scaled(query, scale):
 def _safe_softmax(scores):
     """softmax, with zeros for a query that may look nowhere: its scores are all minus infinity."""
     weights = rushlight.softmax(scores, -1)
-    if weights.is_meta or not weights.detach()[..., :1].isnan().any():
+    if weights.is_meta or not somewhere(weights.detach()[..., :1].isnan()):
         return weights
     from rushlight._aten import safe_softmax
 

@@ -4,6 +4,7 @@ import rushlight
 from rushlight import _C
 from rushlight.nn.functional._checks import functional, number, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+from rushlight.ops._examples import somewhere
 from rushlight.ops._lacking import once
 from rushlight.ops._public import refuse_gradient, type_name
 
@@ -74,7 +75,7 @@ def _known(target, ignore_index, classes):
     safe = rushlight.where(counted, target, 0)
     if not target.is_meta:
         outside = (safe < 0) | (safe >= classes)
-        if outside.any():
+        if somewhere(outside):
             raise IndexError(f"Target {safe[outside][0].item()} is out of bounds.")
     return safe, counted
 
@@ -243,7 +244,7 @@ def multi_margin_loss(
             f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"
         )
     index = target.reshape(batch, 1)
-    if not target.is_meta and ((index < 0) | (index >= classes)).any():
+    if not target.is_meta and somewhere((index < 0) | (index >= classes)):
         raise RuntimeError("target out of range")
     scores = once(input, "aten::multi_margin_loss_backward", input).contiguous().view(batch, classes)
     excess = margin - scores.gather(1, index) + scores
@@ -279,7 +280,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     if target.is_complex():
         raise NotImplementedError(f"\"min_all\" not implemented for '{type_name(target.dtype)}'")
     known = target.numel() and not target.is_meta
-    if known and (target.min().item() < -1 or target.max().item() >= classes):
+    if known and somewhere((target < -1) | (target >= classes)):
         raise RuntimeError("argument #2 'target' is out of range")
     _require_full_precision("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:

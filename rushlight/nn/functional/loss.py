@@ -10,6 +10,7 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.nn.functional.activation import logsigmoid
+from rushlight.ops._examples import somewhere
 from rushlight.ops._public import C_NAMES, refuse_gradient, type_name
 from rushlight.ops.loss import mse_loss as _mse_loss
 from rushlight.ops.loss import smooth_l1_loss as _smooth_l1_loss
@@ -194,8 +195,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         for name, values in (("input", input), ("target", target)):
             within = _C.are_within_unit(values)
             if within is None:
-                least, most = values.detach().aminmax()
-                within = least.item() >= 0 and most.item() <= 1  # nor are they if one is NaN
+                values = values.detach()
+                within = not somewhere(~((values >= 0) & (values <= 1)))  # nor are they if one is NaN
             if not within:
                 raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     loss = _binary_cross_entropy(input, target)
@@ -209,7 +210,7 @@ def _binary_cross_entropy(input, target):
     inside = input * (1 - input) >= _LEAST
     safe = rushlight.where(inside, input, 0.5)
     loss = (target - 1) * rushlight.log1p(-safe) - target * safe.log()
-    if inside.is_meta or inside.all():
+    if inside.is_meta or not somewhere(~inside):
         return loss
     # At 0 and 1 torch limits the logarithms to -100 and the derivative's denominator.
     at = input.detach()
@@ -340,7 +341,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         negative = var < 0
         if not isinstance(negative, rushlight.Tensor):
             check_call("any", "", negative)
-        if negative.any():
+        if somewhere(negative):
             raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():

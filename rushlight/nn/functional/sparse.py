@@ -8,6 +8,7 @@ from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._again import looked_on
+from rushlight.ops._examples import somewhere
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, stumble, type_name
 from rushlight.ops.embedding import one_hot
@@ -98,7 +99,7 @@ def embedding_bag(
             f"{padding_idx}"
         )
     outside = (flat < 0) | (flat >= rows)
-    if bool(outside.any()):
+    if somewhere(outside):
         place = int(outside.nonzero()[0])
         large = flat[flat >= rows]
         if max_norm is not None and large.numel():
@@ -260,12 +261,12 @@ def _starts(input, offsets, include_last_offset):
             f"but got {legacy_name(offsets)} instead (while checking arguments for embedding_bag)"
         )
     starts = offsets.long()
-    if starts.numel() and int(starts[0]) != 0:
+    if starts.numel() and somewhere(starts[0] != 0):
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position "
             f"0. However, got {int(starts[0])}"
         )
-    if starts.numel() and int(starts[-1]) > n:
+    if starts.numel() and somewhere(starts[-1] > n):
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {int(starts[-1])}"
         )
@@ -274,10 +275,9 @@ def _starts(input, offsets, include_last_offset):
             raise RuntimeError("include_last_offset: number of offset should be at least 1")
     else:
         starts = rushlight.cat([starts, starts.new_full((1,), n)])
-    if bool((starts[1:] < starts[:-1]).any()):
+    if somewhere(starts[1:] < starts[:-1]):
         raise RuntimeError("offsets have to be sorted: a bag cannot end before it starts")
-    end = int(starts[-1])
-    if end != n or (starts.numel() == 1 and n):
+    if somewhere(starts[-1] != n) or (starts.numel() == 1 and n):
         raise RuntimeError(
             "Your input appears to be incorrect: the last offset value should be the size of the indices "
             "tensor, but it seems not to be the case."
