@@ -63,13 +63,12 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
         shape, strides = inner[1], inner[2]
         length = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + 1
         inner = (inner[0], [size, *shape], [max(length, 0), *strides], *inner[3:])
-    elif (name, overload) == ("view", "dtype") and args[0].dim():
+    elif (name, overload) == ("view", "dtype") and (
+        args[0].dim() or args[0].element_size() == args[1].itemsize
+    ):
         pass
-    elif name in ("equal", "is_nonzero"):
-        raise RuntimeError(
-            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
-            "support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 ."
-        )
+    elif name == "equal":
+        raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
     else:
         raise NotImplementedError(f"vmap: there is no batching rule for {handle}")
     return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, True)
@@ -111,7 +110,9 @@ def _drawing(name: str, original: Callable, number: int, about: tuple, args: tup
     else:
         import rushlight
 
-        made = below(rushlight.stack, [below(functools.partial(original, **kwargs), *args) for _ in range(size)])
+        made = below(
+            rushlight.stack, [below(functools.partial(original, **kwargs), *args) for _ in range(size)]
+        )
     return raised(made, number, True)
 
 
@@ -165,6 +166,32 @@ def _drawing_from(original: Callable, function: Callable) -> Callable:
     return drawn
 
 
+def _holds_indices(x: Any) -> bool:
+    return not (x.is_floating_point() or x.is_complex())
+
+
+# What reads the numbers of all its arguments, or of those that are no floating ones.
+_READING: dict[str, Callable] = {
+    **dict.fromkeys(("histc", "histogram", "histogramdd", "nonzero_static", "argwhere"), lambda x: True),
+    **dict.fromkeys(("embedding_bag", "segment_reduce", "lstm", "gru", "rnn_tanh", "rnn_relu", "bincount",
+                     "ctc_loss", "repeat_interleave"), _holds_indices),
+}  # fmt: skip
+
+
+def _one_by_one(original: Callable, function: Callable, reads: Callable) -> Callable:
+    """What reads numbers, where functions are transformed."""
+
+    @functools.wraps(function)
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        if _C.top_level() is None:
+            return original(*args, **kwargs)
+        from rushlight.func._by_example import by_example
+
+        return by_example(original, reads)(*args, **kwargs)
+
+    return computed
+
+
 @functools.cache
 def intercept() -> None:
     """Lets factories know of levels; from the first transform on."""
@@ -175,14 +202,20 @@ def intercept() -> None:
     _dispatching.intercept()
 
     def watched(name: str) -> Any:
-        for function in (FUNCTIONS.get(name), vars(functional).get(name)):
-            if isinstance(function, _C.Function):
-                yield function
+        found: list[Any] = []
+        for function in (FUNCTIONS.get(name), vars(functional).get(name), vars(Tensor).get(name)):
+            if isinstance(function, _C.Function) and all(function is not other for other in found):
+                found.append(function)
+        yield from found
 
     for name in (*_MAKE, *_DRAW):
         for function in watched(name):
             original = function.while_watched or function.__wrapped__
             function.while_watched = _at_top(name, original, function)
+    for name, reads in _READING.items():
+        for function in watched(name):
+            original = function.while_watched or function.__wrapped__
+            function.while_watched = _one_by_one(original, function, reads)
     for name in _DRAW_FROM:
         for function in watched(name):
             original = function.while_watched or function.__wrapped__
