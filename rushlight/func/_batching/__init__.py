@@ -1,3 +1,3 @@
 """How primitives compute a batch of calls at once, by family; table.py is what to read first."""
 
-from rushlight.func._batching import index, layers, matmul, random, reduce, table, views  # noqa: F401
+from rushlight.func._batching import index, layers, loss, matmul, norm, random, reduce, table, views

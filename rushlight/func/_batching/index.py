@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rushlight import _C
 from rushlight.func._batching.table import Batch, Tensor, aligned, batching, example_by_example, ops, place
+from rushlight.ops._examples import somewhere
 
 
 def _examples(batch: Batch, like: Any, rank: int) -> Any:
@@ -40,6 +42,12 @@ def _by_example(batch: Batch, indices: tuple, flags: tuple, like: Any) -> tuple[
     return tuple(made), rank
 
 
+def _by_masks(indices: tuple, flags: tuple) -> bool:
+    """Whether booleans choose that differ among the examples."""
+    pairs = zip(indices, flags, strict=True)
+    return any(flag and index.dtype in (_C.bool, _C.uint8) for index, flag in pairs)
+
+
 def _first(indices: tuple) -> tuple[int, bool]:
     """The first dimension that is indexed, and whether all that are lie side by side."""
     at = [i for i, index in enumerate(indices) if index is not None]
@@ -53,7 +61,7 @@ def index(op: Any, batch: Batch, x: Any, indices: tuple) -> Any:
         return op(x, (None, *indices))
     made = _by_example(batch, indices, flags, x)
     if made is None:
-        return example_by_example(op, batch, x, indices)
+        raise RuntimeError(_DYNAMIC)
     chosen, rank = made
     result = op(batch.whole(x, on_x), chosen)
     first, together = _first(chosen[1:])
@@ -61,6 +69,22 @@ def index(op: Any, batch: Batch, x: Any, indices: tuple) -> Any:
         order = [0, *range(1 + rank, 1 + rank + first), *range(1, 1 + rank)]
         return ops.permute(result, (*order, *range(len(order), result.dim())))
     return result
+
+
+def _as_chosen(x: Any, chosen: tuple, rank: int, values: Any) -> Any:
+    """Values for the elements of a batch x that `chosen` indexes, in the order of what indexing gives: what
+    is indexed is in its place in an example, behind what is not, and comes first in a batch."""
+    first, together = _first(chosen[1:])
+    if not (together and first) or not isinstance(values, Tensor):
+        return values
+    import rushlight
+
+    indexed = tuple(rushlight.broadcast_shapes(*(i.shape for i in chosen if i is not None)))
+    free = [n for n, i in zip(x.shape, chosen, strict=False) if i is None]
+    free += x.shape[len(chosen) :]
+    whole = ops.expand(values, (indexed[0], *free[:first], *indexed[1:], *free[first:]))
+    order = (0, *range(1 + first, 1 + first + rank), *range(1, 1 + first))
+    return ops.permute(whole, (*order, *range(len(order), whole.dim())))
 
 
 @batching("index_put")
@@ -75,23 +99,31 @@ def index_put(op: Any, batch: Batch, x: Any, indices: tuple, values: Any, accumu
             values = values.reshape((batch.size if on_values else 1), *(1,) * (x.dim() - 1)).to(x.dtype)
         return ops.where(mask, values, x)
     made = _by_example(batch, indices, flags, x) if indices else None
-    if made is None or _first(made[0][1:])[0]:
-        return example_by_example(op, Batch(batch.size, (True, flags, on_values, False), batch.number), x, indices,
-                                  values, accumulate)  # fmt: skip
+    if made is None and _by_masks(indices, flags):
+        raise RuntimeError(_DYNAMIC)
+    if made is None:
+        inner = Batch(batch.size, (True, flags, on_values), batch.number)
+        return example_by_example(op, inner, x, indices, values, accumulate)
     chosen, rank = made
     if on_values:
         free = sum(1 for i in chosen if i is None) + x.dim() - len(chosen)
         values = values.reshape(batch.size, *(1,) * (rank + free - values.dim() + 1), *values.shape[1:])
-    return op(x, chosen, values, accumulate)
+    return op(x, chosen, _as_chosen(x, chosen, rank, values), accumulate)
 
 
 @batching("index_backward")
 def index_backward(op: Any, batch: Batch, g: Any, indices: tuple, shape: Any) -> Any:
     on_g, flags = batch.batched
     made = _by_example(batch, indices, flags, g)
-    if made is None or _first(made[0][1:])[0]:
+    if made is None:
         return example_by_example(op, batch, g, indices, shape)
-    return op(batch.whole(g, on_g), made[0], (batch.size, *shape))
+    chosen, rank = made
+    g = batch.whole(g, on_g)
+    first, together = _first(chosen[1:])
+    if together and first:
+        order = (0, *range(1 + first, 1 + first + rank), *range(1, 1 + first))
+        g = ops.permute(g, (*order, *range(len(order), g.dim())))
+    return op(g, chosen, (batch.size, *shape))
 
 
 def _along(op: Any, batch: Batch, tensors: tuple, dim: int, rest: tuple) -> Any:
@@ -187,6 +219,72 @@ def take(op: Any, batch: Batch, x: Any, index: Any) -> Any:
     return ops.gather(x.reshape(batch.size, -1), flat, 1).reshape(batch.size, *shape)
 
 
+_DYNAMIC = (
+    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
+    "indexing with a boolean mask."
+)
+
+
+@batching("nonzero")
+def nonzero(op: Any, batch: Batch, x: Any) -> Any:
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        "aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
+        "feature."
+    )
+
+
+@batching("masked_select")
+def masked_select(op: Any, batch: Batch, x: Any, mask: Any) -> Any:
+    if batch.batched[1]:
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
+            "because for each batch this would return a differently shaped Tensor. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+    import rushlight
+
+    shape = tuple(rushlight.broadcast_shapes(x.shape[1:], mask.shape))
+    if not shape:
+        return example_by_example(op, batch, x, mask)
+    x = x.reshape(batch.size, *(1,) * (len(shape) - x.dim() + 1), *x.shape[1:])
+    places = ops.expand(mask, shape).nonzero(as_tuple=True)
+    return ops.index(ops.expand(x, (batch.size, *shape)), (None, *places))
+
+
+@batching("put")
+def put(op: Any, batch: Batch, x: Any, index: Any, source: Any, accumulate: bool) -> Any:
+    on_x, on_index, on_source = batch.batched
+    x = batch.whole(x, on_x)
+    if not x.numel():
+        return example_by_example(op, Batch(batch.size, (True, on_index, on_source), batch.number), x, index,
+                                  source, accumulate)  # fmt: skip
+    index, source = batch.whole(index, on_index), batch.whole(source, on_source)
+    count = x.numel() // batch.size
+    inside = ops.logical_and(ops.ge(index, -count), ops.lt(index, count))
+    if somewhere(ops.logical_not(inside)):  # which says which one
+        return example_by_example(
+            op, Batch(batch.size, (True,) * 3, batch.number), x, index, source, accumulate
+        )
+    moved = ops.where(ops.lt(index, 0), ops.add(index, count), index)
+    moved = ops.add(moved, ops.mul(_examples(batch, index, index.dim() - 1), count))
+    return op(x, moved, source, accumulate)
+
+
+@batching("searchsorted")
+def searchsorted(op: Any, batch: Batch, edges: Any, values: Any, order: Any, right: bool) -> Any:
+    on_edges, on_values, on_order = batch.batched
+    if not on_edges and not on_order and edges.dim() == 1:
+        return op(edges, values, order, right)
+    rank = values.dim() - on_values
+    edges, values = batch.whole(edges, on_edges), batch.whole(values, on_values)
+    order = None if order is None else batch.whole(order, on_order)
+    if edges.dim() > 2 or rank == 1:
+        return op(edges, values, order, right)
+    shape = values.shape  # any, of one row of edges
+    return op(edges, values.reshape(batch.size, math.prod(shape[1:])), order, right).reshape(shape)
+
+
 @batching("masked_fill")
 def masked_fill(op: Any, batch: Batch, x: Any, mask: Any, value: Any) -> Any:
     on_x, on_mask, on_value = batch.batched
@@ -222,7 +320,9 @@ def fill(op: Any, batch: Batch, x: Any, value: Any) -> Any:
 
 
 @batching("embedding", "embedding_sparse")
-def embedding(op: Any, batch: Batch, weight: Any, index: Any, padding_idx: Any, scale: bool, *rest: Any) -> Any:
+def embedding(
+    op: Any, batch: Batch, weight: Any, index: Any, padding_idx: Any, scale: bool, *rest: Any
+) -> Any:
     on_weight, on_index = batch.batched[:2]
     if not on_weight:
         return op(weight, index, padding_idx, scale, *rest)
@@ -233,7 +333,9 @@ def embedding(op: Any, batch: Batch, weight: Any, index: Any, padding_idx: Any, 
 
 
 @batching("embedding_backward")
-def embedding_backward(op: Any, batch: Batch, g: Any, index: Any, rows: int, padding_idx: Any, scale: bool) -> Any:
+def embedding_backward(
+    op: Any, batch: Batch, g: Any, index: Any, rows: int, padding_idx: Any, scale: bool
+) -> Any:
     on_g, on_index = batch.batched[:2]
     if scale:
         return example_by_example(op, batch, g, index, rows, padding_idx, scale)

@@ -12,7 +12,7 @@ def _product(a: Any, b: Any) -> Any:
 
 
 _FACTORS = {
-    "mm": (0, 0), "bmm": (0, 0), "matmul_nd": (0, 0), "matmul_turned": (0, 0), "einsum_mm": (0, 0),
+    "mm": (0, 0), "bmm": (0, 0), "matmul_nd": (0, 0), "einsum_mm": (0, 0),
     "einsum_bmm": (0, 0), "mm_nh": (0, 1), "bmm_nh": (0, 1), "matmul_nd_nh": (0, 1), "mm_hn": (1, 0),
     "bmm_hn": (1, 0), "matmul_nd_hn": (1, 0),
 }  # fmt: skip
@@ -28,6 +28,11 @@ def product(op: Any, batch: Batch, a: Any, b: Any) -> Any:
         return example_by_example(op, batch, a, b)
     a, b = aligned(batch, (a, b), batch.batched)
     return _product(a.mH if turn_a else a, b.mH if turn_b else b)
+
+
+@batching("matmul_turned")
+def product_turned(op: Any, batch: Batch, a: Any, b: Any) -> Any:
+    return product(ops.mm, batch, a, b).mT
 
 
 def _times_vector(a: Any, v: Any, batched: Any) -> Any:
@@ -73,7 +78,10 @@ def linear_unbiased(op: Any, batch: Batch, x: Any, weight: Any) -> Any:
 def linear(op: Any, batch: Batch, bias: Any, x: Any, weight: Any) -> Any:
     on_bias, on_x, on_weight = batch.batched
     if not on_x and not on_weight:
-        out, on_out = ops.linear_nd_unbiased(x, weight) if x.dim() != 2 else ops.linear_unbiased(x, weight), False
+        out, on_out = (
+            ops.linear_nd_unbiased(x, weight) if x.dim() != 2 else ops.linear_unbiased(x, weight),
+            False,
+        )
     else:
         on = Batch(batch.size, (on_x, on_weight), batch.number)
         out, on_out = linear_unbiased(op, on, x, weight), True
@@ -106,7 +114,11 @@ def add_product(op: Any, batch: Batch, x: Any, a: Any, b: Any, beta: Any, alpha:
         out = product(ops.mm, inner, a, b)
         if name == "addbmm":
             out = ops.sum_dim(out, (1,), False, None)
-    if name == "baddbmm" or name == "addbmm" or out.dtype == (x.dtype if isinstance(x, Tensor) else out.dtype):
+    if (
+        name == "baddbmm"
+        or name == "addbmm"
+        or out.dtype == (x.dtype if isinstance(x, Tensor) else out.dtype)
+    ):
         return _plus(batch, x, on_x, out, beta, alpha)
     return example_by_example(op, batch, x, a, b, beta, alpha)
 
@@ -117,15 +129,32 @@ def add_product(op: Any, batch: Batch, x: Any, a: Any, b: Any, beta: Any, alpha:
 def of_matrices(op: Any, batch: Batch, A: Any, *attributes: Any) -> Any:
     if op.__name__ != "lu_permutation" and A.dim() < 3:
         return example_by_example(op, batch, A, *attributes)  # which says what is wrong
-    return op(A, *attributes)
+    made = op(A, *attributes)
+    if not isinstance(made, tuple):
+        return made
+    # What was not asked for is empty, whatever the size of the batch.
+    return tuple(
+        part if part.dim() > 1 or part.shape[:1] == (batch.size,) else batch.whole(part, False)
+        for part in made
+    )
 
 
-@batching("linalg_solve_triangular", "solve_factor", "linalg_householder_product")
-def of_two(op: Any, batch: Batch, A: Any, B: Any, *attributes: Any) -> Any:
-    whole = [batch.whole(x, flag) for x, flag in zip((A, B), batch.batched, strict=False)]
-    if whole[0].dim() != whole[1].dim() and op.__name__ != "linalg_householder_product":
-        whole = aligned(batch, whole, (True, True))
-    return op(*whole, *attributes)
+@batching("linalg_householder_product", "linalg_ldl_solve", "linalg_lstsq", "linalg_lstsq_given",
+          "linalg_lu_solve", "linalg_solve", "linalg_solve_triangular", "ormqr", "solve_factor")  # fmt: skip
+def of_several(op: Any, batch: Batch, *args: Any) -> Any:
+    count = op.input_count
+    whole = [batch.whole(x, flag) for x, flag in zip(args, batch.batched, strict=False)]
+    if whole[0].dim() != whole[-1].dim():
+        if (
+            op.__name__ == "linalg_solve" and whole[1].dim() == 2 and whole[0].dim() == 3 and args[2]
+        ):  # one vector each
+            out, *rest = op(whole[0], ops.unsqueeze(whole[1], -1), *args[count:])
+            return out.squeeze(-1), *rest
+        if count > 2 or op.__name__ == "linalg_solve":
+            return example_by_example(op, batch, *args)
+        if op.__name__ != "linalg_householder_product":
+            whole = aligned(batch, whole, (True, True))
+    return op(*whole, *args[count:])
 
 
 @batching("linalg_cross")

@@ -30,7 +30,7 @@ def reduction(op: Any, batch: Batch, x: Any, *attributes: Any) -> Any:
     count = x.dim() - 1
     dims = places(given[at], count)
     keepdim = keep_at is not None and bool(given[keep_at])
-    every = dims is None or dims == ()
+    every = dims is None or (dims == () and op.__name__ not in ("all", "any"))
     if count == 0:
         given[at] = (1,) if isinstance(dims, tuple) or (every and op.__name__ not in _OF_ONE) else 1
         if keep_at is not None:

@@ -8,7 +8,7 @@ example by example, which is as right, and slower; views must have one, for they
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight import _C
@@ -16,6 +16,8 @@ from rushlight import _C
 Tensor = _C.Tensor
 ops = _C.ops
 RULES: dict[str, Callable] = {}
+# Whose rules know of attributes that are batches.
+_WITH_TENSORS = ("linalg_lstsq_given", "linalg_pinv", "once")
 
 
 class Batch:
@@ -25,7 +27,7 @@ class Batch:
 
     def __init__(self, size: int, batched: tuple, number: int) -> None:
         self.size = size
-        self.batched = batched  # of each argument, of a list: of each element
+        self.batched = batched  # of each input, of a list: of each element
         self.number = number
 
     def whole(self, x: Tensor, batched: bool) -> Tensor:
@@ -62,9 +64,20 @@ def places(dims: Any, count: int) -> Any:
     return place(dims, count)
 
 
+def _flat(values: Iterable) -> Iterable:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
 def compute(primitive: Any, values: tuple, batched: tuple, size: int, number: int, in_place: bool) -> Any:
     """What a primitive computes of a batch; called by the native code, below the level of that number."""
-    rule = RULES.get(primitive.__name__)
+    named, count = primitive.__name__, primitive.input_count
+    rule: Callable | None = example_by_example
+    if named in _WITH_TENSORS or not any(_flat(batched[count:])):
+        rule, batched = RULES.get(named), batched[:count]
     if rule is None:
         rule = elementwise if primitive.is_elementwise else example_by_example
     result = rule(primitive, Batch(size, batched, number), *values)
@@ -114,10 +127,13 @@ def elementwise(op: Any, batch: Batch, *args: Any) -> Any:
     count = op.input_count
     values, flags = list(args[:count]), batch.batched[:count]
     if count > 1:
-        tensors = [value for value in values if isinstance(value, Tensor)]
-        if any(value.dtype != tensors[0].dtype for value in tensors) and op.__name__ != "where":
-            ranks = [v.dim() - f if isinstance(v, Tensor) else None for v, f in zip(values, flags, strict=True)]
-            values = _promoted(values, flags, ranks)
+        since = 1 if op.__name__ == "where" else 0  # a condition decides no dtype
+        tensors = [value for value in values[since:] if isinstance(value, Tensor)]
+        if tensors and any(value.dtype != tensors[0].dtype for value in tensors):
+            ranks = [
+                v.dim() - f if isinstance(v, Tensor) else None for v, f in zip(values, flags, strict=True)
+            ]
+            values[since:] = _promoted(values[since:], flags[since:], ranks[since:])
         values = aligned(batch, values, flags)
     return op(*values, *args[count:])
 
@@ -136,7 +152,8 @@ def example_by_example(op: Any, batch: Batch, *args: Any) -> Any:
         raise RuntimeError(
             f"vmap: {op.__name__} has no batching rule, and of an empty batch it has nothing to compute"
         )
-    results = [op(*map(_example, args, batch.batched, (i,) * len(args))) for i in range(batch.size)]
+    flags, rest = batch.batched, args[len(batch.batched) :]
+    results = [op(*map(_example, args, flags, (i,) * len(flags)), *rest) for i in range(batch.size)]
     if isinstance(results[0], tuple):
         return tuple(ops.stack(column, 0) for column in zip(*results, strict=True))
     return ops.stack(tuple(results), 0)

@@ -7,13 +7,18 @@ from typing import Any
 from rushlight.func._batching.table import Batch, batching, ops, place, places
 
 
-@batching("alias", "conj_view", "neg_view", "view_as_complex", "view_as_real", "straight", "once",
-          "clone", "contiguous_copy", "to_dtype", "to_device", "real", "imag")  # fmt: skip
+@batching("alias", "conj_view", "neg_view", "view_as_complex", "view_as_real", "straight", "clone",
+          "contiguous_copy", "to_dtype", "to_device")  # fmt: skip
 def same(op: Any, batch: Batch, x: Any, *rest: Any) -> Any:
     """What does not ask how many dimensions there are."""
     if op.__name__ == "view_as_complex" and x.dim() == 1:
         raise RuntimeError("Input tensor must have one or more dimensions")
     return op(x, *rest)
+
+
+@batching("once")
+def once(op: Any, batch: Batch, x: Any, by: Any, name: str) -> Any:
+    return op(batch.whole(x, batch.batched[0]), by, name)
 
 
 @batching("clone_strided")
@@ -40,15 +45,17 @@ def view(op: Any, batch: Batch, x: Any, size: Any) -> Any:
 
 
 @batching("as_strided")
-def as_strided(op: Any, batch: Batch, x: Any, size: Any, stride: Any, offset: Any, layout: Any, start: Any) -> Any:
+def as_strided(
+    op: Any, batch: Batch, x: Any, size: Any, stride: Any, offset: Any, layout: Any, start: Any
+) -> Any:
     first = x.storage_offset()
     if size and 0 not in size:
         reach = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         end = sum((n - 1) * step for n, step in zip(x.shape[1:], x.stride()[1:], strict=True))
         if offset < start or (x.numel() and reach > end):
             raise RuntimeError(
-                f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory outside "
-                "of `tensor`. This is not supported inside of vmap since it would access memory of other "
+                f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
+                "outside of `tensor`. This is not supported inside of vmap since it would access memory of other "
                 "examples"
             )
     return op(x, (batch.size, *size), (x.stride(0), *stride), first + offset - start, x.stride(), first)
