@@ -383,3 +383,62 @@ def test_dimensions_are_counted_without_that_of_the_examples(function):
     x = rushlight.ones(3, 4)
     assert said(lambda: rushlight.vmap(function)(x)) == said(lambda: function(x[0]))
     assert packed([x]) is x
+
+
+def test_operations_of_a_program_are_computed_example_by_example():
+    @rushlight.library.custom_op("test_batching::scaled", mutates_args=())
+    def scaled(x: rushlight.Tensor, k: float) -> rushlight.Tensor:
+        assert x.dim() == 1
+        return x * k
+
+    x = rushlight.arange(6.0).reshape(3, 2)
+    assert rushlight.vmap(lambda row: scaled(row, 2.0))(x).tolist() == (x * 2).tolist()
+    assert rushlight.vmap(rushlight.vmap(lambda row: scaled(row, 2.0)))(x.expand(2, 3, 2)).shape == (2, 3, 2)
+
+
+def test_dropout_draws_for_every_example_or_for_all():
+    x = rushlight.ones(4, 64)
+    for form in (rushlight.nn.functional.dropout, rushlight.nn.functional.alpha_dropout):
+        drop = lambda row: form(row, 0.5, True)  # noqa: B023
+        rows = rushlight.vmap(drop, randomness="different")(x).tolist()
+        assert rows[0] != rows[1]
+        rows = rushlight.vmap(drop, randomness="same")(x).tolist()
+        assert rows[0] == rows[1] == rows[3]
+        with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+            rushlight.vmap(drop)(x)
+
+
+def test_limits_may_differ_among_the_examples():
+    x, low = rushlight.arange(6.0).reshape(2, 3), rushlight.tensor([1.5, 4.0])
+    clamped = rushlight.vmap(lambda row, limit: row.clamp(min=limit, max=4.5))(x, low)
+    assert clamped.tolist() == [[1.5, 1.5, 2.0], [4.0, 4.0, 4.5]]
+    whole = rushlight.vmap(lambda row, limit: row.clamp(min=limit, max=2.5))(x.long(), low.long())
+    assert whole.dtype == rushlight.float32
+
+
+def test_running_statistics_of_every_example_move():
+    norm = rushlight.nn.functional.batch_norm
+    x = rushlight.arange(24.0).reshape(2, 4, 3)
+    mean, var = rushlight.zeros(2, 3), rushlight.ones(2, 3)
+    rushlight.vmap(lambda a, m, v: norm(a, m, v, training=True))(x, mean, var)
+    for i in range(2):
+        m, v = rushlight.zeros(3), rushlight.ones(3)
+        norm(x[i], m, v, training=True)
+        assert same(mean[i], m, 1e-6) and same(var[i], v, 1e-6)
+    module = rushlight.nn.BatchNorm1d(3)
+    rushlight.func.grad(lambda a: module(a).square().sum())(x[0])
+    assert module.running_mean.abs().sum() > 0
+
+
+def test_lengths_may_differ_among_the_examples():
+    scores = rushlight.randn(2, 5, 3, 4, generator=rushlight.Generator().manual_seed(1)).log_softmax(-1)
+    targets = rushlight.tensor([[[1, 2], [2, 3], [1, 1]], [[3, 1], [1, 2], [2, 2]]])
+    given, wanted = rushlight.tensor([[5, 4, 5], [5, 5, 4]]), rushlight.tensor([[2, 1, 2], [1, 2, 2]])
+    loss = rushlight.nn.functional.ctc_loss
+    losses = rushlight.vmap(loss)(scores, targets, given, wanted)
+    gradients = rushlight.vmap(rushlight.func.grad(loss))(scores, targets, given, wanted)
+    for i in range(2):
+        example = scores[i].clone().requires_grad_()
+        right = loss(example, targets[i], given[i], wanted[i])
+        right.backward()
+        assert same(losses[i], right.detach(), 1e-6) and same(gradients[i], example.grad, 1e-6)

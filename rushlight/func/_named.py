@@ -69,8 +69,12 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
         pass
     elif name == "equal":
         raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
-    else:
+    elif handle.is_view or name.endswith("_"):
         raise NotImplementedError(f"vmap: there is no batching rule for {handle}")
+    else:  # a program's own operation, say
+        from rushlight.func._by_example import by_example
+
+        return by_example(lambda *given, **named: handle(*given, **named))(*args, **kwargs)
     return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, True)
 
 
