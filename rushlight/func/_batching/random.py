@@ -8,8 +8,8 @@ from rushlight import _C
 from rushlight.func._batching.table import Batch, Tensor, aligned, batching
 
 _REFUSED = (
-    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
-    "randomness flags on vmap or perform the randomness operation out of vmap"
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+    "'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
 
 
@@ -35,8 +35,8 @@ def different(number: int) -> bool:
 def check_different(number: int) -> None:
     if not different(number):
         raise RuntimeError(
-            "Vmap does not currently support same randomness with a batched tensor input. Please use 'different' "
-            "randomness"
+            "Vmap does not currently support same randomness with a batched tensor input. Please use "
+            "'different' randomness"
         )
 
 

@@ -55,8 +55,8 @@ def as_strided(
         if offset < start or (x.numel() and reach > end):
             raise RuntimeError(
                 f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
-                "outside of `tensor`. This is not supported inside of vmap since it would access memory of other "
-                "examples"
+                "outside of `tensor`. This is not supported inside of vmap since it would access memory of "
+                "other examples"
             )
     return op(x, (batch.size, *size), (x.stride(0), *stride), first + offset - start, x.stride(), first)
 
