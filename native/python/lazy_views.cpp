@@ -19,11 +19,11 @@
 // Memory is only looked at through Tensor::data(), which refuses lazy views in builds with the address
 // sanitizer.
 #include "lazy_views.h"
-#include "levels.h"
 
 #include <algorithm>
 #include <string_view>
 
+#include "levels.h"
 #include "rare_ops.h"
 
 namespace rl {

@@ -165,10 +165,11 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
     std::string place = "in a vmap";
     if (among({"fill", "index_put", "scatter_add", "scatter_reduce", "index_add", "index_fill"})) {
       name += '_';
-    } else if (among({"put",     "index_copy", "index_reduce", "scatter", "masked_scatter", "addmm",
-                      "addmv",   "addr",       "addbmm",       "baddbmm", "pow",            "addcmul",
-                      "addcdiv", "lerp",       "clamp",        "eq",      "ne",             "lt",
-                      "le",      "gt",         "ge",           "fmod",    "hypot"})) {
+    } else if (among({"put",   "index_copy", "index_reduce", "scatter", "masked_scatter",
+                      "addmm", "addmv",      "addr",         "addbmm",  "baddbmm",
+                      "pow",   "addcmul",    "addcdiv",      "lerp",    "clamp",
+                      "eq",    "ne",         "lt",           "le",      "gt",
+                      "ge",    "fmod",       "hypot"})) {
       // Of which torch has no rule.
       name = "aten::" + name + '_';
       place = "at level " + std::to_string(&level - levels.data() + 1);
@@ -176,10 +177,10 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
       name = "inplace arithmetic";
     }
     failf(PyExc_RuntimeError,
-          "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
-          "has more elements than `self`. This happened due to `other` being vmapped over but `self` not being "
-          "vmapped over %s. Please try to use out-of-place operators instead of %s. If said operator is being "
-          "called inside the PyTorch framework, please file a bug report instead.",
+          "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+          "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+          "being vmapped over %s. Please try to use out-of-place operators instead of %s. If said operator is "
+          "being called inside the PyTorch framework, please file a bug report instead.",
           name.c_str(), place.c_str(), name.c_str());
   }
   failf(PyExc_RuntimeError,

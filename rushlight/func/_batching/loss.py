@@ -81,7 +81,7 @@ def cdist(op: Any, batch: Batch, *args: Any) -> Any:
 def attention(op: Any, batch: Batch, *args: Any) -> Any:
     """The dimensions in front are any; a mask broadcasts."""
     count = op.input_count
-    tensors = [
+    tensors: list[Any] = [
         None if t is None else batch.whole(t, flag) for t, flag in zip(args, batch.batched, strict=False)
     ]
     if op.__name__ == "attention_keeping_backward":

@@ -49,8 +49,8 @@ def draw(op: Any, batch: Batch, x: Any, *attributes: Any) -> Any:
     return op(x[0], *attributes).unsqueeze(0).expand(x.shape)
 
 
-@batching("bernoulli", "poisson", "binomial", "standard_gamma", "normal_mean", "normal_std", "normal_mean_std",
-          "bernoulli_tensor")  # fmt: skip
+@batching("bernoulli", "poisson", "binomial", "standard_gamma", "normal_mean", "normal_std",
+          "normal_mean_std", "bernoulli_tensor")  # fmt: skip
 def draw_by(op: Any, batch: Batch, *args: Any) -> Any:
     """Numbers whose distribution the examples say."""
     if op.__name__ != "binomial" or _C.level_about(batch.number)[2]:  # which torch draws in any case
