@@ -115,6 +115,8 @@ def requires_grad_(self, requires_grad=True):
             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
             + type(requires_grad).__name__
         )
+    if _C.top_level() is not None:
+        _refuse_inside("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
     if requires_grad and not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
             explain_operands(
@@ -126,9 +128,23 @@ def requires_grad_(self, requires_grad=True):
     return _C.requires_grad_(self, requires_grad)
 
 
+def _refuse_inside(method, more=""):
+    """What changes a tensor for the outer graph alone has no meaning where a function is transformed."""
+    from rushlight.func._allowed import allowed
+
+    if method != "requires_grad_()" or not allowed.in_place_requires_grad:
+        raise RuntimeError(
+            f"You are attempting to call Tensor.{method}{more} inside of a function being transformed by a "
+            "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
+            f"vjp, jacrev, jacfwd, hessian) or call {method} outside of a function being transformed instead."
+        )
+
+
 @method
 def retain_grad(self):
     """Makes backward() fill in `.grad` of this tensor although it is not a leaf."""
+    if _C.top_level() is not None:
+        _refuse_inside("retain_grad()")
     _C.retain_grad(self)
 
 

@@ -16,6 +16,7 @@
 #include "collector.h"
 #include "custom_tangents.h"
 #include "forward_mode.h"
+#include "levels.h"
 #include "primitive.h"
 #include "profiler.h"
 #include "tensor_type.h"
@@ -29,6 +30,7 @@ PyTypeObject* FunctionBaseType = nullptr;
 PyObject *name_forward, *name_setup_context, *name_backward, *name_vjp, *name_backward_cls, *name_forward_cls,
     *name_clear_on_access, *name_boxed;
 PyObject *default_setup_context, *default_backward, *default_vjp;
+PyObject* default_function;  // the class itself
 PyObject* bind_arguments;  // (forward, args, kwargs, with_ctx) -> tuple of positional arguments
 
 FunctionNode* self_function(PyObject* self) { return reinterpret_cast<FunctionNode*>(self); }
@@ -350,7 +352,17 @@ bool class_flag(PyObject* cls, PyObject* name) {
   return flag.get() == Py_True;
 }
 
-PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+// Where functions are transformed, a Function acts at one level after the other (rushlight/func/_function.py).
+Ref<PyObject> apply_at_levels(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._function"));
+  Ref<PyObject> apply = checked(PyObject_GetAttrString(module.get(), "apply"));
+  std::vector<PyObject*> given{cls};
+  given.insert(given.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+  return checked(PyObject_Vectorcall(apply.get(), given.data(), size_t(n) + 1, kwnames));
+}
+
+// apply_function(Function, arguments ...): as `Function.apply`, whatever is being transformed.
+PyObject* apply_here(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     Ref<PyObject> backward_cls = checked(PyObject_GetAttr(cls, name_backward_cls));
     Ref<PyObject> forward = checked(PyObject_GetAttr(cls, name_forward));
@@ -405,6 +417,22 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
       checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
     return finish(call, raw.get()).release();
   });
+}
+
+PyObject* py_apply_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n < 1) {
+    PyErr_SetString(PyExc_TypeError, "apply_function(Function, arguments ...) expected");
+    return nullptr;
+  }
+  return apply_here(args[0], args + 1, n - 1, nullptr);
+}
+
+PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  bool transformed = inside_levels() && PyType_Check(cls) && PyType_Check(default_function) &&
+                     PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls),
+                                      reinterpret_cast<PyTypeObject*>(default_function));
+  if (!transformed) return apply_here(cls, args, n, kwnames);
+  return guarded([&]() -> PyObject* { return apply_at_levels(cls, args, n, kwnames).release(); });
 }
 
 // ---- backward
@@ -622,6 +650,7 @@ PyObject* set_function_defaults(PyObject*, PyObject* args) {
     default_backward = checked(PyObject_GetAttr(cls, name_backward)).release();
     default_vjp = checked(PyObject_GetAttr(cls, name_vjp)).release();
     bind_arguments = Py_NewRef(bind);
+    default_function = Py_NewRef(cls);
     Py_RETURN_NONE;
   });
 }
@@ -667,6 +696,7 @@ PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, sizeof(Node), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyMethodDef functions[] = {{"set_function_defaults", set_function_defaults, METH_VARARGS, nullptr},
+                           {"apply_function", FAST(py_apply_function), nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {

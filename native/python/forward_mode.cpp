@@ -245,7 +245,8 @@ void write_tangent(Tensor* t, PyObject* tangent) {
   TensorRef into = tangent_of(t);
   Tensor* base = t->base();
   if (!into && base && is_leveled(t) && t->extra->differentiable_view && t->extra->steps) {
-    set_tangent(base, zeros_of_level(base, base));
+    // Made of the tangent, which may belong to a batch though what it is written into does not.
+    set_tangent(base, zeros_of_level(is_leveled(tangent) ? as_tensor(tangent) : base, base));
     into = tangent_of(t);
   } else if (!into && base && t->extra->differentiable_view && lies_on(t, base) &&
       is_dense(base->sizes(), base->strides())) {

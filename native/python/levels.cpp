@@ -24,6 +24,7 @@ struct Level {
   int64_t size = 0;          // of the batch
   PyObject* randomness = nullptr;  // interned str, lives for ever: what random functions do in a batch
   bool grad = true, forward = true;  // what was recorded and carried outside
+  bool inference = false;            // whether that was in inference mode, which a transform leaves
 };
 
 // Those at work in this thread, from the outside in; and those below which something is being computed, which
@@ -60,6 +61,21 @@ int64_t place_of(uint64_t number) {
 }
 int64_t place_of(Tensor* t) { return place_of(number_of_level(t)); }
 
+[[noreturn]] void fail_escaped() {
+  fail(PyExc_RuntimeError,
+       "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+       "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
+       "`gen_vmap_plumbing` Please file an issue if it looks like the latter");
+}
+
+// Whether a whole batch would be taken for one example: it belongs to a `vmap` that has ended.
+bool escaped(Tensor* t) {
+  for (; is_leveled(t) && place_of(t) < 0; t = value_of(t)) {
+    if (is_batched_there(t)) return true;
+  }
+  return false;
+}
+
 // Behind tensors of levels that have ended.
 Tensor* living(Tensor* t) {
   while (is_leveled(t) && place_of(t) < 0) t = value_of(t);
@@ -88,6 +104,7 @@ class Below {
   explicit Below(size_t place) : before(modes), place(place), outer(suspended.size()) {
     modes.grad = modes.grad && levels[place].grad;
     modes.forward = levels[place].forward;
+    modes.inference = levels[place].inference;
     modes.derives = modes.unrecorded = false;
     suspended.insert(suspended.end(), levels.begin() + long(place), levels.end());
     levels.resize(place);
@@ -95,6 +112,7 @@ class Below {
   ~Below() {
     modes.grad = before.grad;
     modes.forward = before.forward;
+    modes.inference = before.inference;
     modes.derives = before.derives;
     modes.unrecorded = before.unrecorded;
     if (levels.size() > place) levels.resize(place);
@@ -132,6 +150,7 @@ int64_t highest(PyObject* o, bool& ended, int depth = DEPTH) {
     int64_t place = place_of(as_tensor(o));
     if (place >= 0) return place;
     ended = true;
+    if (escaped(as_tensor(o))) fail_escaped();
     Tensor* t = living(as_tensor(o));
     return is_leveled(t) ? place_of(t) : -1;
   }
@@ -153,7 +172,7 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
   return mapped(o, [&](PyObject* one) { return raised(one, place, lifts, depth - 1); });
 }
 
-[[noreturn]] void refuse_write(const Primitive& op, const Level& level) {
+[[noreturn]] void refuse_write(const Primitive& op, PyObject* const* args, const Level& level) {
   if (level.kind == Level::batch) {
     std::string name = op.name;
     if (name == "scatter_value") name = "scatter";
@@ -183,11 +202,28 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
           "being called inside the PyTorch framework, please file a bug report instead.",
           name.c_str(), place.c_str(), name.c_str());
   }
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._named"));
+  Ref<PyObject> given = checked(PyTuple_New(Py_ssize_t(op.args.size())));
+  for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+  Ref<PyObject> name = checked(PyObject_CallMethod(module.get(), "written_name", "OO",
+                                                   const_cast<Primitive&>(op).object(), given.get()));
+  const char* shown = PyUnicode_AsUTF8(name.get());
+  if (!shown) throw PythonError{};
   failf(PyExc_RuntimeError,
         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
-        "operation (aten::%s_) that would mutate a captured Tensor. This is not supported; please rewrite the "
+        "operation (aten::%s) that would mutate a captured Tensor. This is not supported; please rewrite the "
         "function being transformed to explicitly accept the mutated Tensor(s) as inputs.",
-        op.name.c_str());
+        shown);
+}
+
+// Whoever differentiates must see every write: what was there before the function began is not written in it.
+void check_captured(const Primitive& op, PyObject* const* args, int64_t highest) {
+  if (!is_tensor(args[0])) return;
+  Tensor* self = living(as_tensor(args[0]));
+  int64_t own = is_leveled(self) ? place_of(self) : -1;
+  for (int64_t at = int64_t(levels.size()) - 1; at > own && at > highest; at--) {
+    if (levels[size_t(at)].kind != Level::batch) refuse_write(op, args, levels[size_t(at)]);
+  }
 }
 
 // What stands for o at the level, in tuples and lists too.
@@ -315,12 +351,13 @@ Raised::Raised(const Primitive& op, PyObject* const* given, bool in_place) : arg
   int64_t place = -1;
   size_t count = op.args.size();
   for (size_t i = 0; i < count; i++) place = std::max(place, highest(given[i], ended));
+  if (in_place && !levels.empty()) check_captured(op, given, place);
   if (place < 0 && !ended) return;
   for (size_t i = 0; i < count; i++) {
     bool lifts = place >= 0 && int(i) < op.input_count;
     if (in_place && i == 0 && lifts) {
       Tensor* self = living(as_tensor(given[0]));
-      if (!is_leveled(self) || place_of(self) != place) refuse_write(op, levels[size_t(place)]);
+      if (!is_leveled(self) || place_of(self) != place) refuse_write(op, given, levels[size_t(place)]);
     }
     made[i] = raised(given[i], place, lifts);
     room[i] = made[i].get();
@@ -403,6 +440,12 @@ TensorRef with_examples(Tensor* t, Tensor* source) {
   return TensorRef(as_tensor(checked(call(where, args)).release()));
 }
 
+void check_data_at_level(Tensor* t) {
+  t = living(t);
+  if (is_leveled(t) && levels[size_t(place_of(t))].kind == Level::batch)
+    fail(PyExc_RuntimeError, "accessing `data` under vmap transform is not allowed");
+}
+
 bool in_batch_of_gradients() {
   return !levels.empty() && levels.back().kind == Level::batch && !PyUnicode_GET_LENGTH(levels.back().randomness);
 }
@@ -475,7 +518,9 @@ PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
       if (!std::strcmp(one, randomness)) known = checked(PyUnicode_InternFromString(one)).release();
     }
     if (!known) fail(PyExc_ValueError, "push_level: no such randomness");
-    levels.push_back({++last_number, Level::Kind(kind), size, known, modes.grad, modes.forward});
+    levels.push_back(
+        {++last_number, Level::Kind(kind), size, known, modes.grad, modes.forward, modes.inference});
+    if (kind != Level::batch) modes.inference = false;
     return PyLong_FromUnsignedLongLong(last_number);
   });
 }
@@ -485,7 +530,10 @@ PyObject* py_pop(PyObject*, PyObject* number) {
   return guarded([&]() -> PyObject* {
     int64_t place = place_of(PyLong_AsUnsignedLongLong(number));
     if (PyErr_Occurred()) throw PythonError{};
-    if (place >= 0) levels.resize(size_t(place));
+    if (place >= 0) {
+      modes.inference = levels[size_t(place)].inference;
+      levels.resize(size_t(place));
+    }
     Py_RETURN_NONE;
   });
 }
@@ -549,9 +597,11 @@ PyObject* py_is_leveled(PyObject*, PyObject* o) { return PyBool_FromLong(is_leve
 
 // highest_level(objects) -> the number of the highest level of any tensor in a tuple or list, 0 if none.
 PyObject* py_highest(PyObject*, PyObject* o) {
-  bool ended = false;
-  int64_t place = highest(o, ended);
-  return PyLong_FromUnsignedLongLong(place < 0 ? 0 : levels[size_t(place)].number);
+  return guarded([&]() -> PyObject* {
+    bool ended = false;
+    int64_t place = highest(o, ended);
+    return PyLong_FromUnsignedLongLong(place < 0 ? 0 : levels[size_t(place)].number);
+  });
 }
 
 // living(object): what a tensor of levels that have ended stands for.

@@ -54,5 +54,6 @@ Tensor* lowest(Tensor* t);  // what stands behind it, below all levels
 // elements with a batch wherever `source` has one.
 bool takes_examples(Tensor* into, Tensor* source);
 TensorRef with_examples(Tensor* t, Tensor* source);
+void check_data_at_level(Tensor* t);  // refuses .data of a tensor of a batch
 
 }  // namespace rl

@@ -361,6 +361,7 @@ int set_hooks(PyObject* self, PyObject* value, void* name) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
+    if (is_leveled(t)) check_data_at_level(t);
     TensorRef alias = is_leveled(t)       ? detached_at_level(t)
                       : asks_dispatch(t) ? dispatched_detach(t)
                                          : new_alias(t);
@@ -378,8 +379,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     }
     wait_for_kernels();
     Tensor *t = self_tensor(self), *from = as_tensor(value);
-    refuse_memory(t, "setting .data");
-    refuse_memory(from, "setting .data");
+    if (inside_levels() || is_leveled(t) || is_leveled(from))
+      fail(PyExc_RuntimeError, "mutating directly with `.data` inside functorch transform is not allowed.");
     if (t->requires_grad() && !is_differentiable(from->dtype)) {
       fail(PyExc_RuntimeError,
            "data set to a tensor that requires gradients must be floating point or complex dtype");

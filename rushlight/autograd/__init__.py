@@ -245,6 +245,11 @@ def backward(
     >>> x.grad
     tensor(6.)
     """
+    if _C.top_level() is not None:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     if grad_variables is not None:
         import warnings
 

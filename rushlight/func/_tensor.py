@@ -25,6 +25,7 @@ class Leveled(Unstored):
 
     __slots__ = ("batched", "level", "value")
     kind, impl = "strided", "TensorWrapper"
+    data = Tensor.data  # type: ignore[assignment]
     value: Tensor
     level: int
     batched: bool
