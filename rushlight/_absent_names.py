@@ -49,13 +49,49 @@ masked._ops: _canonical_dim=masked._canonical_dim _combine_input_and_mask=masked
     std=masked.std sum=masked.sum var=masked.var
 """)
 
-# Transforms of functions: a later step.
+# Old homes of torch.func, and what of functorch's inner life has none here.
 _modules("""
 _functorch:
-_functorch.apis: chunk_vmap grad grad_and_value vmap
-_functorch.deprecated: combine_state_for_ensemble functionalize grad grad_and_value hessian jacfwd jacrev jvp
-    make_functional make_functional_with_buffers vjp vmap
-_functorch.make_functional: FunctionalModule FunctionalModuleWithBuffers
+_functorch.apis: grad=func.grad grad_and_value=func.grad_and_value vmap=func.vmap
+    chunk_vmap=func._vmap.chunk_vmap
+_functorch.eager_transforms: grad=func.grad grad_and_value=func.grad_and_value hessian=func.hessian
+    jacfwd=func.jacfwd jacrev=func.jacrev jvp=func.jvp linearize=func.linearize vjp=func.vjp
+    functionalize=func.functionalize tree_flatten=func._levels.tree_flatten tree_map=func._levels.tree_map
+    tree_unflatten=func._levels.tree_unflatten vmap=func.vmap
+_functorch.vmap: Tensor=Tensor vmap=func.vmap _add_batch_dim=func._stack._add_batch_dim
+    _remove_batch_dim=func._stack._remove_batch_dim
+    _broadcast_to_and_flatten=utils._pytree._broadcast_to_and_flatten tree_flatten=utils._pytree.tree_flatten
+    tree_unflatten=utils._pytree.tree_unflatten tree_map_=utils._pytree.tree_map_ _create_batched_inputs
+    _get_name=func._vmap.name_of _maybe_remove_batch_dim
+    _process_batched_inputs=func._vmap._process_batched_inputs
+    _check_randomness_arg=func._vmap._check_randomness vmap_impl=func._vmap.vmap_impl _unwrap_batched
+_functorch.deprecated: combine_state_for_ensemble=func._deprecated.combine_state_for_ensemble
+    functionalize=func._deprecated.functionalize grad=func._deprecated.grad
+    grad_and_value=func._deprecated.grad_and_value hessian=func._deprecated.hessian
+    jacfwd=func._deprecated.jacfwd jacrev=func._deprecated.jacrev jvp=func._deprecated.jvp
+    make_functional=func._deprecated.make_functional
+    make_functional_with_buffers=func._deprecated.make_functional_with_buffers vjp=func._deprecated.vjp
+    vmap=func._deprecated.vmap
+_functorch.make_functional: FunctionalModule=func._made_functional.FunctionalModule
+    FunctionalModuleWithBuffers=func._made_functional.FunctionalModuleWithBuffers
+    make_functional=func._made_functional.make_functional
+    make_functional_with_buffers=func._made_functional.make_functional_with_buffers
+    combine_state_for_ensemble=func._made_functional.combine_state_for_ensemble
+    extract_weights=func._made_functional.extract_weights
+    extract_buffers=func._made_functional.extract_buffers load_weights=func._made_functional.load_weights
+    load_buffers=func._made_functional.load_buffers load_state=func._made_functional.load_state
+    transpose_stack=func._made_functional.transpose_stack
+    create_names_map=func._made_functional.create_names_map
+    raise_parameter_tying_error=func._made_functional.raise_parameter_tying_error
+_functorch.functional_call: functional_call=nn.utils.stateless.func_functional_call
+    stack_module_state=func._modules.stack_module_state
+    construct_stacked_leaf=func._modules.construct_stacked_leaf
+_functorch.batch_norm_replacement:
+    replace_all_batch_norm_modules_=func._modules.replace_all_batch_norm_modules_
+    batch_norm_without_running_stats=func._modules.batch_norm_without_running_stats
+_functorch.autograd_function: VmapInfo=func._function.VmapInfo CtxCustomSave=func._function.CtxCustomSave *
+_functorch.pyfunctorch: retrieve_all_functorch_interpreters=func._stack.get_interpreter_stack
+    retrieve_current_functorch_interpreter=func._stack.peek_interpreter_stack *
 _functorch.python_key: make_fx pythonkey_decompose
 _functorch.config: functionalize_rng_ops=False fake_tensor_allow_meta=False donated_buffer=False
     check_custom_op_aliasing=True error_on_custom_op_aliasing=False
@@ -65,15 +101,29 @@ _decomp: *
 _functorch.compilers: *
 _functorch.fx_minifier: minifier
 _functorch.partitioners: *
-_functorch.eager_transforms: functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize vjp
-_functorch.vmap: Tensor=Tensor _add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _get_name
-    _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched tree_flatten=utils._pytree.tree_flatten
-    tree_unflatten=utils._pytree.tree_unflatten vmap
-_functorch.functional_call: functional_call=nn.utils.stateless.func_functional_call stack_module_state
-_functorch.batch_norm_replacement: *
-_functorch.pyfunctorch: *
-_C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? is_functorch_wrapped_tensor?
-    is_gradtrackingtensor? is_legacy_batchedtensor?
+_C._functorch: TransformType=func._stack.TransformType RandomnessType=func._stack.RandomnessType
+    CInterpreter=func._stack.CInterpreter is_functorch_wrapped_tensor=func._stack.is_functorch_wrapped_tensor
+    is_batchedtensor=func._stack.is_batchedtensor is_gradtrackingtensor=func._stack.is_gradtrackingtensor
+    is_dead_tensor_wrapper=func._stack.is_dead_tensor_wrapper
+    is_functionaltensor=func._stack.is_functionaltensor
+    is_legacy_batchedtensor=func._stack.is_legacy_batchedtensor maybe_get_level=func._stack.maybe_get_level
+    maybe_get_bdim=func._stack.maybe_get_bdim get_unwrapped=func._stack.get_unwrapped
+    unwrap_if_dead=func._stack.unwrap_if_dead get_interpreter_stack=func._stack.get_interpreter_stack
+    peek_interpreter_stack=func._stack.peek_interpreter_stack
+    get_dynamic_layer_stack_depth=func._stack.get_dynamic_layer_stack_depth
+    maybe_current_level=func._stack.maybe_current_level current_level=func._stack.current_level
+    _grad_increment_nesting=func._stack._grad_increment_nesting
+    _grad_decrement_nesting=func._stack._grad_decrement_nesting
+    _jvp_increment_nesting=func._stack._jvp_increment_nesting
+    _jvp_decrement_nesting=func._stack._jvp_decrement_nesting
+    _vmap_increment_nesting=func._stack._vmap_increment_nesting
+    _vmap_decrement_nesting=func._stack._vmap_decrement_nesting _wrap_for_grad=func._stack._wrap_for_grad
+    _unwrap_for_grad=func._stack._unwrap_for_grad _add_batch_dim=func._stack._add_batch_dim
+    _remove_batch_dim=func._stack._remove_batch_dim
+    get_inplace_requires_grad_allowed=func._stack.get_inplace_requires_grad_allowed
+    set_inplace_requires_grad_allowed=func._stack.set_inplace_requires_grad_allowed
+    get_single_level_autograd_function_allowed=func._stack.get_single_level_autograd_function_allowed
+    set_single_level_autograd_function_allowed=func._stack.set_single_level_autograd_function_allowed
 """)
 
 # The old names of what is in torch.hub.
@@ -153,7 +203,6 @@ _dynamo.backends: *
 _dynamo.backends.registry: *
 _dynamo.backends.common: *
 _dynamo.test_case: TestCase=_dynamo_testing.TestCase run_tests=_dynamo_testing.run_tests *
-_functorch.deprecated: *
 _dispatch: *
 _dispatch.python: *
 _prims.context: TorchRefsMode *

@@ -42,6 +42,14 @@ std::string type_text(const Tensor* t) {
   return type_text(t->dtype);
 }
 
+TensorRef zeros_for(const OutputInfo& info, Tensor* const* beside, uint32_t count) {
+  Device device = info.device;
+  for (uint32_t i = 0; dispatching_classes && i < count; i++) {
+    if (beside[i]) device = claimed_device(beside[i]->storage);
+  }
+  return zeros(info.shape(), info.dtype, device);
+}
+
 namespace {
 
 // Which argument was saved at a place; -1 if that is none.
@@ -202,16 +210,6 @@ int slot_of_shape(const Node* node, int arg) {
 int slot_of_out(const Node* node, int out) {
   return bit_count(node->want_args) + bit_count(node->want_shapes) +
          bit_count(node->want_outs & ((1 << out) - 1));
-}
-
-// `beside`: the gradients of the other outputs. Among wrappers, which have no data where they say, the zeros
-// are where these say.
-TensorRef zeros_for(const OutputInfo& info, Tensor* const* beside, uint32_t count) {
-  Device device = info.device;
-  for (uint32_t i = 0; dispatching_classes && i < count; i++) {
-    if (beside[i]) device = claimed_device(beside[i]->storage);
-  }
-  return zeros(info.shape(), info.dtype, device);
 }
 
 // Calls one rule; `needs` is only built for joint rules.

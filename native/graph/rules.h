@@ -13,6 +13,10 @@ void check_kept(Node* node, Tensor* alias, uint32_t version, int out = -1);
 // it was written or freed.
 void read_saved(Node* node);
 
+// The gradient of an output that nobody used. `beside`: the gradients of the other outputs. Among wrappers,
+// which have no data where they say, the zeros are where these say.
+TensorRef zeros_for(const OutputInfo& info, Tensor* const* beside, uint32_t count);
+
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
 // memory_ops.cpp: the gradient summed over the dimensions along which `wanted` was expanded; null if it was

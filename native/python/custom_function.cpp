@@ -460,8 +460,7 @@ Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads, Tensor** g
     bool wants_zeros = !node->keep_undefined && node->tensor_outputs[i];
     if (!grad && wants_zeros && node->keep_undefined_constants) wants_zeros = node->differentiable_outputs[i];
     if (!grad && wants_zeros) {
-      const OutputInfo& info = node->outputs[i];
-      grad = zeros(info.shape(), info.dtype, info.device).release_object();
+      grad = zeros_for(node->outputs[i], grads, uint32_t(n)).release_object();
     }
     PyList_SET_ITEM(list.get(), i, grad ? grad : Py_NewRef(Py_None));
   }

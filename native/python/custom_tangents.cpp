@@ -2,7 +2,9 @@
 // those of the outputs, which are checked by torch's rules. Start with push_tangents.
 #include "custom_tangents.h"
 
+#include "../graph/dispatching.h"
 #include "forward_mode.h"
+#include "levels.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -32,7 +34,8 @@ Ref<PyObject> call_jvp(const Push& call) {
     if (tangent == Py_None && is_tensor(o) && !node->keep_undefined &&
         is_differentiable(as_tensor(o)->dtype)) {
       Tensor* t = as_tensor(o);
-      PyTuple_SET_ITEM(call.tangents, i, zeros(t->sizes(), t->dtype, t->device()).release_object());
+      Device device = is_leveled(t) ? claimed_device(t->storage) : t->device();
+      PyTuple_SET_ITEM(call.tangents, i, zeros(t->sizes(), t->dtype, device).release_object());
       Py_DECREF(tangent);
       tangent = PyTuple_GET_ITEM(call.tangents, i);
     }

@@ -546,6 +546,19 @@ PyObject* py_top(PyObject*, PyObject*) {
                        level.randomness);
 }
 
+// all_levels() -> those at work in this thread, from the outside in.
+PyObject* py_all(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> list = checked(PyList_New(0));
+    for (const Level& level : levels) {
+      Ref<PyObject> each = checked(Py_BuildValue("KiLO", (unsigned long long)level.number, int(level.kind),
+                                                 (long long)level.size, level.randomness));
+      if (PyList_Append(list.get(), each.get()) < 0) throw PythonError{};
+    }
+    return list.release();
+  });
+}
+
 // level_depth(number) -> how many levels are at work up to this one, 0 if it has ended.
 PyObject* py_depth(PyObject*, PyObject* number) {
   return guarded([&]() -> PyObject* {
@@ -628,6 +641,7 @@ PyMethodDef functions[] = {{"set_leveled_type", FAST(py_set_type), nullptr},
                            {"push_level", FAST(py_push), nullptr},
                            {"pop_level", py_pop, METH_O, nullptr},
                            {"top_level", py_top, METH_NOARGS, nullptr},
+                           {"all_levels", py_all, METH_NOARGS, nullptr},
                            {"level_depth", py_depth, METH_O, nullptr},
                            {"level_about", py_about, METH_O, nullptr},
                            {"raise_to_level", FAST(py_raise), nullptr},

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight import _C
 from rushlight.autograd import grad as gradients_of
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.autograd.graph import disable_saved_tensors_hooks
 from rushlight.func._levels import (
     GRADIENTS, TANGENTS, Tensor, level, lowered, raised, tree_flatten, tree_map, tree_unflatten
 )  # fmt: skip
 from rushlight.func._vmap import vmap
 
 
-def _kind(value: Any) -> str:
-    return str(type(value))
-
-
 def _active(value: Any) -> Any:
     """An argument with respect to which is differentiated."""
     if isinstance(value, Tensor):
+        if not (value.is_floating_point() or value.is_complex()):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         return _C.requires_grad_(value, True)
     raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
 
@@ -32,7 +32,7 @@ def _chosen(args: tuple, argnums: Any) -> Any:
 
     def check(number: Any) -> int:
         if not isinstance(number, int):
-            raise RuntimeError(f"argnum must be int, got {type(number)}")
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
         if not -len(args) <= number < len(args):
             raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
         return number % len(args)
@@ -45,7 +45,7 @@ def _chosen(args: tuple, argnums: Any) -> Any:
     if not argnums:
         raise RuntimeError("argnums must be non-empty")
     if len(set(places)) != len(places):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {places}")
     return tuple(args[place] for place in places)
 
 
@@ -76,6 +76,20 @@ def _pull(outputs: list, inputs: list, cotangents: Any, retain: bool | None = No
     return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
+_NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your "
+    "use case."
+)
+
+
+def _aux(value: Any, number: int) -> Any:
+    """What a function returns beside its value, below the level: tensors only."""
+    for each in tree_flatten(value)[0]:
+        if not isinstance(each, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(each)}")
+    return lowered(value, number)
+
+
 def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
     """The function that returns the gradient, and the value with it.
 
@@ -85,7 +99,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
-        with level(GRADIENTS) as number:
+        with disable_saved_tensors_hooks(_NO_HOOKS), level(GRADIENTS) as number:
             with enable_grad():
                 args, kwargs = raised(args, number, False), raised(kwargs, number, False)
                 active = tree_map(_active, _chosen(args, argnums))
@@ -99,17 +113,17 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
                     out, aux = out
                 if not isinstance(out, Tensor):
                     raise RuntimeError(
-                        f"grad_and_value(f)(*args): Expected f(*args) to return a tensor, got {type(out)}"
+                        f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}"
                     )
                 if out.dim() != 0:
                     raise RuntimeError(
-                        f"grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
+                        f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
                         f"{out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                     )
                 flat, spec = tree_flatten(active)
                 found = tree_unflatten(_pull([out], flat, None), spec)
             found, out = lowered(found, number), lowered(out, number)
-            return (found, (out, lowered(aux, number))) if has_aux else (found, out)
+            return (found, (out, _aux(aux, number))) if has_aux else (found, out)
 
     return both
 
@@ -135,12 +149,14 @@ def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
 def _outputs(out: Any, called: str) -> tuple[list, Any]:
     if not isinstance(out, Tensor):
         flat = tree_flatten(out)[0]
-        if not flat:
-            raise RuntimeError(f"{called}: Expected f to be a function that has non-empty output (got output = {out})")
+        if not flat or flat == [None]:
+            raise RuntimeError(
+                f"{called}: Expected f to be a function that has non-empty output (got output = {flat})"
+            )
         for value in flat:
             if not isinstance(value, Tensor):
                 raise RuntimeError(
-                    f"{called}: expected f(*args) to return only tensors, got unsupported type {type(value)}"
+                    f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(value)}"
                 )
     return tree_flatten(out)
 
@@ -152,7 +168,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> value, pull(torch.tensor(2.0))
     (tensor(0.), (tensor(2.),))
     """
-    with level(GRADIENTS) as number:
+    with disable_saved_tensors_hooks(_NO_HOOKS), level(GRADIENTS) as number:
         with enable_grad():
             inner = raised(primals, number, False)
             active = tree_map(_active, inner)
@@ -164,8 +180,14 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
                         "True"
                     )
                 out, aux = out
-                aux = lowered(aux, number)
+                aux = _aux(aux, number)
             outs, out_spec = _outputs(out, "vjp(f, *primals)")
+            for each in outs:
+                if not (each.is_floating_point() or each.is_complex()):
+                    raise RuntimeError(
+                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
+                        f"dtype {each.dtype}"
+                    )
             ins, in_spec = tree_flatten(active)
         value = lowered(out, number)
 
@@ -185,34 +207,43 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (value, pull, aux) if has_aux else (value, pull)
 
 
+class _Carriers:
+    """Who needs the dual level, which there is one of for all threads; it is open until the last has ended."""
+
+    lock = threading.Lock()
+    count = 0
+    level: int | None = None
+
+
+_carriers = _Carriers()
+
+
 @contextlib.contextmanager
 def _carrying() -> Iterator[None]:
     """Tangents travel with tensors: a dual level, unless one is open."""
     from rushlight.autograd import forward_ad
 
-    if forward_ad._current_level >= 0:
+    with _carriers.lock:
+        if not _carriers.count and forward_ad._current_level < 0:
+            _carriers.level = forward_ad.enter_dual_level()
+        _carriers.count += 1
+    try:
         yield
-        return
-    with forward_ad.dual_level():
-        yield
-
-
-def _same_kind(primals: list, tangents: list, called: str) -> None:
-    for primal, tangent in zip(primals, tangents, strict=True):
-        if primal.shape != tangent.shape:
-            raise RuntimeError(
-                f"{called}: Expected primals and tangents to have the same shape, got {tuple(primal.shape)} and "
-                f"{tuple(tangent.shape)}"
-            )
+    finally:
+        with _carriers.lock:
+            _carriers.count -= 1
+            if not _carriers.count and _carriers.level is not None:
+                ending, _carriers.level = _carriers.level, None
+                forward_ad.exit_dual_level(level=ending)
 
 
 def _list_of_tensors(values: Any, api: str, name: str) -> list:
     flat = tree_flatten(values)[0]
     if not flat:
-        raise RuntimeError(f"{api}: Expected {name} to be non-empty tuple of tensors")
+        raise RuntimeError(f"{api}: Expected {name} to contain at least one Tensor.")
     for value in flat:
         if not isinstance(value, Tensor):
-            raise RuntimeError(f"{api}: expected {name} to contain only tensors, got unsupported type {type(value)}")
+            raise RuntimeError(f"{api}: Expected {name} to only contain Tensors, got {type(value)}")
     return flat
 
 
@@ -244,8 +275,8 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
     with level(TANGENTS) as number, _carrying(), _forward(True):
         duals = []
         for primal, tangent in zip(flat, along, strict=True):
+            tangent = _C.below_level(number, _fitting, primal, tangent)
             dual = _C.raise_to_level(primal, number, False)
-            _check_pair(primal, tangent)
             _C.set_tangent(dual, _C.raise_to_level(tangent, number, False))
             duals.append(dual)
         inner = tree_unflatten(duals, spec)
@@ -255,11 +286,11 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
         if has_aux:
             if not (isinstance(out, tuple) and len(out) == 2):
                 raise RuntimeError(
-                    "jvp_and_value(f, primals, tangents): output of function f should be a tuple: (output, aux) "
+                    "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) "
                     "if has_aux is True"
                 )
             out, aux = out
-            aux = lowered(aux, number)
+            aux = _aux(aux, number)
         outs, out_spec = _outputs(out, called)
         found = []
         for value in outs:
@@ -284,16 +315,31 @@ def _zeros_of(value: Tensor) -> Tensor:
     return value.new_zeros(value.shape)
 
 
-def _check_pair(primal: Tensor, tangent: Tensor) -> None:
+def _fitting(primal: Tensor, tangent: Tensor) -> Tensor:
+    """The tangent, in the dtype of what it is the tangent of."""
+    for name, value in (("primal", primal), ("tangent", tangent)):
+        if not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
     if primal.shape != tangent.shape:
         raise RuntimeError(
-            f"Expected tangent for the same shape as the primal, got primal of shape {list(primal.shape)} and "
-            f"tangent of shape {list(tangent.shape)}"
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+            f"not supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
         )
-    if primal.dtype != tangent.dtype:
+    if tangent.is_complex() and not primal.is_complex():
         raise RuntimeError(
             f"Expected primal and tangent to have the same dtype, got {primal.dtype} and {tangent.dtype}"
         )
+    return tangent if tangent.dtype == primal.dtype else tangent.to(primal.dtype)
+
+
+def _refuse_complex(api: str, values: list, are_inputs: bool) -> None:
+    for at, value in enumerate(values):
+        if isinstance(value, Tensor) and value.is_complex():
+            raise RuntimeError(
+                f"{api}: Expected all {'inputs' if are_inputs else 'outputs'} to be real but received complex "
+                f"tensor at flattened input idx: {at}"
+            )
 
 
 @contextlib.contextmanager
@@ -342,16 +388,13 @@ def jacrev(
             return func(*_replaced(args, argnums, values if several else values[0]), **kwargs)
 
         primals = chosen if several else (chosen,)
+        _refuse_complex("jacrev", tree_flatten(primals)[0], True)
         if has_aux:
             out, pull, aux = vjp(of_chosen, *primals, has_aux=True)
         else:
             out, pull = vjp(of_chosen, *primals)
         outs, out_spec = tree_flatten(out)
-        for value in outs:
-            if not isinstance(value, Tensor):
-                raise RuntimeError(f"jacrev: Expected f to return only tensors, got {type(value)}")
-        if not outs:
-            raise RuntimeError(f"jacrev: Expected f to be a function that has non-empty output (got output = {out})")
+        _refuse_complex("jacrev", outs, False)
         units = basis(outs)
         total = units[0].shape[0]
         step = chunk_size or total
@@ -367,7 +410,7 @@ def jacrev(
         split = [column.split(counts, 0) for column in columns]
         jacobians = []
         for i, value in enumerate(outs):
-            parts = [split[j][i].view(*value.shape, *x.shape) for j, x in enumerate(ins)]
+            parts = [split[j][i].view((*value.shape, *x.shape)) for j, x in enumerate(ins)]
             made = tree_unflatten(parts, in_spec)
             jacobians.append(made if several else made[0])
         result = tree_unflatten(jacobians, out_spec)
@@ -398,6 +441,7 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
         wrapped = functools.partial(func, **kwargs) if kwargs else func
         chosen = args if argnums is None else _chosen(args, argnums)
         ins, in_spec = tree_flatten(chosen)
+        _refuse_complex("jacfwd", ins, True)
         units = tree_unflatten(basis(ins), in_spec)
 
         def push(along: Any) -> Any:
@@ -406,11 +450,12 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
 
         results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(units)
         outs, out_spec = tree_flatten(results[0])
+        _refuse_complex("jacfwd", outs, False)
         counts = [x.numel() for x in ins]
         jacobians = []
         for value in outs:
             parts = value.split(counts, -1)
-            shaped = [part.reshape(*value.shape[:-1], *x.shape) for part, x in zip(parts, ins, strict=True)]
+            shaped = [part.reshape((*value.shape[:-1], *x.shape)) for part, x in zip(parts, ins, strict=True)]
             jacobians.append(tree_unflatten(shaped, in_spec))
         result = tree_unflatten(jacobians, out_spec)
         return (result, results[1]) if has_aux else result
@@ -447,15 +492,13 @@ def linearize(func: Callable, *primals: Any) -> tuple:
             raise RuntimeError(
                 f"Expected the tangents {given_spec} to have the same argspec as the primals {spec}"
             )
-        for primal, tangent in zip(flat, given, strict=True):
-            if primal.shape != tangent.shape:
-                raise RuntimeError(
-                    f"The shape of the tangent {tangent.shape} should match the shape of the primal {primal.shape}"
-                )
-            if primal.dtype != tangent.dtype:
-                raise RuntimeError(
-                    f"The dtype of the tangent {tangent.dtype} should match the dtype of the primal {primal.dtype}"
-                )
+        for at, (primal, tangent) in enumerate(zip(flat, given, strict=True)):
+            for kind in ("shape", "dtype"):
+                if getattr(primal, kind) != getattr(tangent, kind):
+                    raise RuntimeError(
+                        f"tangent:{at} with {kind} {getattr(tangent, kind)} in flattened pytree doesn't match the "
+                        f"{kind} {getattr(primal, kind)} of the corresponding primal."
+                    )
         return _jvp(func, primals, tangents, None, False, False)[1]
 
     return value, push
@@ -466,7 +509,8 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     takes the writes out of the trace that a compiler sees; there is none here."""
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
-            f"functionalize(f, remove='{remove}'): expected remove to be 'mutations' or 'mutations_and_views'"
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
+            "are:\n     remove='mutations' and remove='mutations_and_views', which are the same here."
         )
 
     @functools.wraps(func)

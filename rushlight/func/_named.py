@@ -93,6 +93,16 @@ def zeros_as(like: Tensor, sizes: Any, strides: Any) -> Tensor:
     return _C.raise_to_level(made, like.level, like.batched)
 
 
+def written_name(primitive: Any, args: tuple) -> str:
+    """What torch calls an operation in place."""
+    from rushlight import _aten_calls
+    from rushlight._ops import handle_of
+
+    shown = _aten_calls.shown(primitive, args, True)
+    name = shown[0] if shown is not None else str(handle_of(primitive, True)).partition(".")[2]
+    return name.removesuffix(".default")
+
+
 def _sizes(args: tuple, kwargs: dict) -> tuple | None:
     given = kwargs.get("size", args)
     if len(given) == 1 and isinstance(given[0], (tuple, list)):

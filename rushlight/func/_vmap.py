@@ -12,7 +12,11 @@ from rushlight.utils._pytree import _broadcast_to_and_flatten
 
 
 def name_of(func: Any) -> str:
-    return getattr(func, "__name__", None) or repr(func)
+    if hasattr(func, "__name__"):
+        return func.__name__
+    if isinstance(func, functools.partial):
+        return f"functools.partial({name_of(func.func)}, ...)"
+    return repr(func)
 
 
 def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
@@ -32,7 +36,7 @@ def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
     dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
-            f"{called}: in_dims is not compatible with the structure of inputs. in_dims has structure "
+            f"{called}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
             f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     for i, (value, dim) in enumerate(zip(values, dims, strict=True)):
@@ -170,12 +174,17 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
+        import rushlight
+
         values, dims, spec = _in_dims(in_dims, args, func)
         size = _size(values, dims)
         if chunk_size is None or size <= chunk_size:
             return run(func, size, values, dims, spec, out_dims, randomness, kwargs)
         parts = []
+        state = rushlight.get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
+            if state is not None:  # every step draws what the first one draws
+                rushlight.set_rng_state(state)
             some = [
                 value if dim is None else value.narrow(dim, start, min(chunk_size, size - start))
                 for value, dim in zip(values, dims, strict=True)
@@ -185,6 +194,19 @@ def vmap(
         return _concatenated(parts, out_dims, func)
 
     return batched
+
+
+def vmap_impl(
+    func: Callable, in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None, *args: Any, **kwargs: Any
+) -> Any:
+    """`vmap` of a function, called."""
+    return vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)(*args, **kwargs)
+
+
+def _process_batched_inputs(in_dims: Any, args: tuple, func: Any) -> tuple:
+    """The size of the batch, where each argument has its examples, the arguments and their structure."""
+    values, dims, spec = _in_dims(in_dims, args, func)
+    return _size(values, dims), dims, values, spec
 
 
 def _concatenated(parts: list, out_dims: Any, func: Callable) -> Any:

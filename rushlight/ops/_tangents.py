@@ -154,7 +154,7 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
         grads = [o.new_zeros(o.shape) for o in outs]
         for g in grads:
             if g.is_floating_point() or g.is_complex():
-                g.requires_grad_()
+                _C.requires_grad_(g, True)
         rules = RULES[op.__name__]
         if -1 in rules:
             rule, params = rules[-1]

@@ -1,0 +1,236 @@
+"""`torch._C._functorch`: which transforms are at work, and what a tensor of theirs is."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from rushlight import _C
+from rushlight.func._allowed import allowed
+from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Tensor
+
+
+class TransformType(enum.IntEnum):
+    """The kinds of transforms."""
+
+    Torch, Grad, Jvp, Functionalize, Vmap = range(5)
+    __str__ = enum.Enum.__str__
+
+
+class RandomnessType(enum.IntEnum):
+    """What random functions do in a batch."""
+
+    Error, Same, Different = range(3)
+    __str__ = enum.Enum.__str__
+
+
+_TYPES = {GRADIENTS: TransformType.Grad, TANGENTS: TransformType.Jvp, BATCH: TransformType.Vmap}
+
+
+class CInterpreter:
+    """A transform that is at work."""
+
+    def __init__(self, number: int, kind: int, size: int, randomness: str) -> None:
+        self._number, self._kind, self._size, self._randomness = number, kind, size, randomness
+
+    def key(self) -> TransformType:
+        """Which transform it is."""
+        return _TYPES[self._kind]
+
+    def level(self) -> int:
+        """How many are at work up to this one."""
+        return _C.level_depth(self._number)
+
+
+for _class in (TransformType, RandomnessType, CInterpreter):
+    _class.__module__ = "torch._C._functorch"
+
+
+def check_tensor(name: str, value: Any, returns: str) -> None:
+    """As these functions refuse what is no tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): incompatible function arguments. The following argument types are supported:\n    1. "
+            f"(arg0: torch.Tensor) -> {returns}\n\nInvoked with: {value!r}"
+        )
+
+
+def is_functorch_wrapped_tensor(tensor: Any) -> bool:
+    """Whether it stands for another tensor."""
+    check_tensor("is_functorch_wrapped_tensor", tensor, "bool")
+    return _C.is_leveled(tensor)
+
+
+def is_batchedtensor(tensor: Any) -> bool:
+    """Whether it stands for a batch."""
+    check_tensor("is_batchedtensor", tensor, "bool")
+    return _C.is_leveled(tensor) and tensor.batched
+
+
+def is_gradtrackingtensor(tensor: Any) -> bool:
+    """Whether it stands for a tensor by which a function is being differentiated."""
+    check_tensor("is_gradtrackingtensor", tensor, "bool")
+    return _C.is_leveled(tensor) and not tensor.batched
+
+
+def is_dead_tensor_wrapper(tensor: Any) -> bool:
+    """Whether the derivative that it was made for has been computed."""
+    return is_gradtrackingtensor(tensor) and not _C.level_depth(tensor.level)
+
+
+def is_functionaltensor(tensor: Any) -> bool:
+    """False: nothing is functionalised."""
+    check_tensor("is_functionaltensor", tensor, "bool")
+    return False
+
+
+def is_legacy_batchedtensor(tensor: Any) -> bool:
+    """False: there are none."""
+    check_tensor("is_legacy_batchedtensor", tensor, "bool")
+    return False
+
+
+def maybe_get_level(tensor: Any) -> int:
+    """The level of a tensor, -1 if it has none, -2 if that has ended."""
+    check_tensor("maybe_get_level", tensor, "int")
+    if not _C.is_leveled(tensor):
+        return -1
+    return _C.level_depth(tensor.level) or -2
+
+
+def maybe_get_bdim(tensor: Any) -> int:
+    """Where the examples of a batch lie, which is always first; -1 if it is none."""
+    return 0 if is_batchedtensor(tensor) else -1
+
+
+def get_unwrapped(tensor: Any) -> Tensor:
+    """What it stands for."""
+    check_tensor("get_unwrapped", tensor, "torch.Tensor")
+    if not _C.is_leveled(tensor):
+        raise RuntimeError("No wrappers present!")
+    return tensor.value
+
+
+def unwrap_if_dead(tensor: Any) -> Tensor:
+    """The same, of one whose level has ended; others as they are."""
+    check_tensor("unwrap_if_dead", tensor, "torch.Tensor")
+    return tensor.value if is_dead_tensor_wrapper(tensor) else tensor
+
+
+def get_interpreter_stack() -> list[CInterpreter] | None:
+    """The transforms at work, from the outside in."""
+    return [CInterpreter(*each) for each in _C.all_levels()] or None
+
+
+def peek_interpreter_stack() -> CInterpreter | None:
+    """The innermost transform."""
+    top = _C.top_level()
+    return None if top is None else CInterpreter(*top)
+
+
+def get_dynamic_layer_stack_depth() -> int:
+    """How many transforms are at work."""
+    return len(_C.all_levels())
+
+
+def maybe_current_level() -> int | None:
+    """The innermost level, if there is one."""
+    return get_dynamic_layer_stack_depth() or None
+
+
+def current_level() -> int:
+    """The innermost level."""
+    level = maybe_current_level()
+    if level is None:
+        raise RuntimeError("current_level(): no function is being transformed")
+    return level
+
+
+def _push(kind: int, size: int = 0, randomness: str = "") -> int:
+    from rushlight.func._levels import intercept
+
+    intercept()
+    _C.push_level(kind, size, randomness)
+    return current_level()
+
+
+def _pop(kind: int) -> int:
+    top = _C.top_level()
+    if top is None or top[1] != kind:
+        raise RuntimeError("the innermost transform is not of this kind")
+    level = current_level()
+    _C.pop_level(top[0])
+    return level
+
+
+def _grad_increment_nesting() -> int:
+    return _push(GRADIENTS)
+
+
+def _grad_decrement_nesting() -> int:
+    return _pop(GRADIENTS)
+
+
+def _jvp_increment_nesting() -> int:
+    return _push(TANGENTS)
+
+
+def _jvp_decrement_nesting() -> int:
+    return _pop(TANGENTS)
+
+
+def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
+    return _push(BATCH, batch_size, randomness)
+
+
+def _vmap_decrement_nesting() -> int:
+    return _pop(BATCH)
+
+
+def _number(level: int) -> int:
+    levels = _C.all_levels()
+    if not 1 <= level <= len(levels):
+        raise RuntimeError(f"there is no level {level}")
+    return levels[level - 1][0]
+
+
+def _wrap_for_grad(tensor: Tensor, level: int) -> Tensor:
+    return _C.raise_to_level(tensor, _number(level), False)
+
+
+def _unwrap_for_grad(tensor: Tensor, level: int) -> Tensor:
+    return _C.lower_from_level(tensor, _number(level))
+
+
+def _add_batch_dim(tensor: Tensor, batch_dim: int, level: int) -> Tensor:
+    from rushlight.func._vmap import batched_at
+
+    number = _number(level)
+    return _C.below_level(number, batched_at, tensor, number, batch_dim % tensor.dim())
+
+
+def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
+    from rushlight.func._vmap import _together
+
+    number = _number(level)
+    return _C.below_level(number, _together, tensor, number, batch_size, out_dim, _remove_batch_dim)
+
+
+def get_inplace_requires_grad_allowed() -> bool:
+    """Whether requires_grad_() may be called inside transforms, in this thread."""
+    return allowed.in_place_requires_grad
+
+
+def set_inplace_requires_grad_allowed(value: bool) -> None:
+    """Lets requires_grad_() be called inside transforms, or not."""
+    allowed.in_place_requires_grad = value
+
+
+def get_single_level_autograd_function_allowed() -> bool:
+    """Whether a Function without setup_context may be applied inside transforms, in this thread."""
+    return allowed.single_level_function
+
+
+def set_single_level_autograd_function_allowed(value: bool) -> None:
+    """Lets such a Function be applied, or not."""
+    allowed.single_level_function = value
