@@ -21,7 +21,7 @@ from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tre
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 # Functions of Rushlight's own whose nodes are of use to the user alone.
-_AS_WRITTEN = ("rushlight.utils.checkpoint", "rushlight.nn.", "rushlight._custom_op", "rushlight._operators")
+_AS_WRITTEN = ("rushlight.nn.", "rushlight._custom_op", "rushlight._operators")
 
 
 class VmapInfo(NamedTuple):
@@ -44,7 +44,7 @@ def apply(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
     if not separate:
         home = cls.__module__
         if allowed.single_level_function or (
-            home.startswith("rushlight.") and not home.startswith(_AS_WRITTEN)
+            home.startswith("rushlight.") and not home.startswith(_AS_WRITTEN) and cls.__name__ != "CheckpointFunction"
         ):
             return _C.apply_function(cls, *args)
         raise RuntimeError(
@@ -269,11 +269,11 @@ def _of_batches(cls: Any, in_dims: tuple, size: int, randomness: str) -> Any:
             return found if isinstance(found, tuple) else (found,)
 
         found, dims = on_batch(run, (saved, getattr(ctx, "_saved_dims", ())), (gradients, places))
-        shapes, batched = ctx._shapes, any(dim is not None for dim in tree_flatten(whole.out_dims)[0])
+        shapes = ctx._shapes
         if len(found) < len(shapes):
             return found  # which is refused
         return tuple(
-            _fitted(found[i], dims[i], in_dims[i], size, shapes[i], batched) if i < len(shapes) else found[i]
+            _fitted(found[i], dims[i], in_dims[i], size, shapes[i]) if i < len(shapes) else found[i]
             for i in range(len(found))
         )
 
@@ -312,12 +312,13 @@ def _user_backward(cls: Any) -> Callable:
     return cls.backward if cls.vjp is _SingleLevelFunction.vjp else cls.vjp
 
 
-def _fitted(found: Any, dim: int | None, wanted: int | None, size: int, shape: Any, batched: bool) -> Any:
-    """A gradient as its input is: for one that all examples share, the sum of theirs."""
+def _fitted(found: Any, dim: int | None, wanted: int | None, size: int, shape: Any) -> Any:
+    """A gradient as its input is: for one that all examples share, the sum of theirs. Being linear, one that is
+    not batched comes from outputs that all examples share too, and is the whole of it."""
     if not isinstance(found, Tensor) or shape is None:
         return found
     if wanted is None:
-        return found.sum(0) if dim is not None else found * size if batched else found
+        return found if dim is None else found.sum(0)
     if dim is None:
         found = found.unsqueeze(0).expand(size, *found.shape)
     surplus = found.dim() - len(shape)

@@ -36,13 +36,29 @@ class Leveled(Unstored):
 
         return run(func, args, kwargs or {})
 
-    tolist = numpy = __array__ = data_ptr = _no_memory
+    data_ptr = _no_memory
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.value.__reduce_ex__(protocol)
+    def tolist(self) -> Any:
+        return self.value.tolist() if not self.batched else _no_memory(self)
+
+    def numpy(self, *, force: bool = False) -> NoReturn:
+        if self.requires_grad and not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
+        _no_memory(self)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self.numpy()
+
+    def _no_storage(self, *args: Any) -> NoReturn:
+        name = "BatchedTensorImpl" if self.batched else "TensorWrapper"
+        raise NotImplementedError(f"Cannot access storage of {name}")
+
+    storage = untyped_storage = __reduce_ex__ = __deepcopy__ = _no_storage
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        depth = _C.level_depth(self.level)
+        depth = _C.level_depth(self.level) or -2
         inner = repr(self.value).replace("\n", "\n    ")
         if self.batched:
             return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inner}\n)"
