@@ -20,7 +20,7 @@ def differentiate(function: Callable, inputs: tuple, grads: Any) -> tuple:
     """The gradients of a function's inputs; None for those that are None."""
     before = _C.set_grad_enabled(True)
     try:
-        leaves = [None if x is None else x.detach().requires_grad_() for x in inputs]
+        leaves = [None if x is None else _C.requires_grad_(x.detach(), True) for x in inputs]
         results = function(*leaves)
         wanted = [leaf for leaf in leaves if leaf is not None]
         found = iter(

@@ -423,7 +423,7 @@ def _catching(name: str, original: Any) -> Callable:
             return original(*args, **kwargs)
         overload, given, options = show(args, kwargs)
         result = _C.below_autograd(ask, handle_named(overload), given, options)
-        return result.requires_grad_() if kwargs.get("requires_grad") else result
+        return _C.requires_grad_(result, True) if kwargs.get("requires_grad") else result
 
     return caught
 
@@ -444,7 +444,7 @@ def _lifting(original: Any) -> Callable:
         grad = made.requires_grad and made.is_leaf
         given = (made.detach_() if grad else made,)
         made = _C.below_autograd(ask, handle_named("lift_fresh.default"), given, {})
-        return made.requires_grad_() if grad else made
+        return _C.requires_grad_(made, True) if grad else made
 
     return caught
 

@@ -146,7 +146,7 @@ TensorRef zeros_of_level(Tensor* tangent, const Tensor* t) {
 
 // A tangent with the layout of t, so that views of one are views of the other.
 TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
-  if (is_leveled(t)) return share(tangent);  // its views are made by the steps that made those of t
+  if (is_leveled(t) && !is_leveled(tangent)) return share(tangent);
   if (same_layout(t, tangent) || !is_dense(t->sizes(), t->strides())) return share(tangent);
   static Primitive& copy = primitive("copy");
   TensorRef target = is_leveled(tangent)

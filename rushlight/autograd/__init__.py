@@ -428,7 +428,7 @@ def _materialized(result: tuple, inputs: tuple, create_graph: bool) -> tuple:
     pairs = list(zip(result, inputs, strict=True))
     if any(g is None and isinstance(x, graph.GradientEdge) for g, x in pairs):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-    return tuple(_C.zeros_like(x).requires_grad_(create_graph) if g is None else g for g, x in pairs)
+    return tuple(_C.requires_grad_(_C.zeros_like(x), create_graph) if g is None else g for g, x in pairs)
 
 
 def _node_of(root: Any) -> Any:

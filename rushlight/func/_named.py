@@ -72,6 +72,9 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
     elif handle.is_view or name.endswith("_"):
         raise NotImplementedError(f"vmap: there is no batching rule for {handle}")
     else:  # a program's own operation, say
+        for value in (*args, *kwargs.values()):
+            if name in _MAKE and isinstance(value, Tensor):
+                value.item()  # which is what it is wanted for, and refused
         from rushlight.func._by_example import by_example
 
         return by_example(lambda *given, **named: handle(*given, **named))(*args, **kwargs)
@@ -91,6 +94,14 @@ def zeros_as(like: Tensor, sizes: Any, strides: Any) -> Tensor:
         return zeros_as(like.value, sizes, strides)
     made = _C.below_level(like.level, zeros_as, like.value, sizes, strides)
     return _C.raise_to_level(made, like.level, like.batched)
+
+
+def refuse_in_batch(operation: str, x: Any) -> None:
+    """Raises if a tensor belongs to a function of examples, for which an operation is not defined."""
+    while _C.is_leveled(x):
+        if x.batched and _C.level_depth(x.level) and _C.level_about(x.level)[2]:
+            raise RuntimeError(f"vmap: we do not yet support {operation}. Please file an issue")
+        x = x.value
 
 
 def written_name(primitive: Any, args: tuple) -> str:

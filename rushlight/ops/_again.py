@@ -60,7 +60,7 @@ def _gradient(g: Tensor, tensors: Any, call: _Call) -> tuple:
     before = _C.set_grad_enabled(True)
     try:
         if not record:
-            tensors = [t.detach().requires_grad_(wanted) for t, wanted in zip(tensors, call.wanted)]
+            tensors = [_C.requires_grad_(t.detach(), wanted) for t, wanted in zip(tensors, call.wanted)]
         result = call.steps(tensors)
     finally:
         _C.set_grad_enabled(before)

@@ -354,7 +354,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if copy and shares:
         made = made.clone()
     if made.requires_grad and not requires_grad:
-        made = made.requires_grad_(False) if made.is_leaf else made.detach()
+        made = _C.requires_grad_(made, False) if made.is_leaf else made.detach()
     return _finish(made, True) if requires_grad and not made.requires_grad else made
 
 

@@ -35,7 +35,7 @@ def _window(name, length, periodic, shape, dtype, device, requires_grad, pin_mem
     else:
         places = _C.arange(0.0, 1.0, length, _C.float64, None)
         window = shape(places, length if periodic else length - 1)
-    return window.to(dtype=dtype, device=_device(device) or "cpu").requires_grad_(requires_grad)
+    return _C.requires_grad_(window.to(dtype=dtype, device=_device(device) or "cpu"), requires_grad)
 
 
 def cosine_sum(places, steps, weights):

@@ -78,7 +78,7 @@ def detach_variable(inputs: tuple) -> tuple:
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: "
                            f"{type(inputs).__name__}")  # fmt: skip
     return tuple(
-        x.detach().requires_grad_(x.requires_grad) if isinstance(x, _C.Tensor) else x for x in inputs
+        _C.requires_grad_(x.detach(), x.requires_grad) if isinstance(x, _C.Tensor) else x for x in inputs
     )
 
 

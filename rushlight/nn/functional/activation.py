@@ -296,6 +296,10 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         raise NotImplementedError("\"rrelu_with_noise_out_cpu\" not implemented for 'Half'")
     if input.is_meta:
         return input if inplace else rushlight.empty_like(input)
+    if _C.is_leveled(input):
+        from rushlight.func._named import refuse_in_batch
+
+        refuse_in_batch("aten::rrelu", input)
     with rushlight.no_grad():
         below = input <= 0
         # torch draws only for these, one after the other, in double precision, between bounds of less.

@@ -19,10 +19,15 @@ def _mask(input, p, by_channel):
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if by_channel:
         shape = (*input.shape[:2], *[1] * (input.dim() - 2))
-        mask = _asked("new_empty.default", input, shape) if _C.watched(input) else input.new_empty(shape)
+        mask = _asked("new_empty.default", input, shape) if _watched(input) else input.new_empty(shape)
     else:  # in the layout of the input, as the numbers are drawn in the order of memory
-        mask = _asked("empty_like.default", input) if _C.watched(input) else rushlight.empty_like(input)
+        mask = _asked("empty_like.default", input) if _watched(input) else rushlight.empty_like(input)
     return mask.bernoulli_(1 - p)
+
+
+def _watched(tensor):
+    """Whether somebody else looks on than a transform, which sees the operations that these are made of."""
+    return _C.watched(tensor) and not _C.is_leveled(tensor)
 
 
 def _asked(overload, *args):
@@ -34,7 +39,7 @@ def _asked(overload, *args):
 
 def _by_number(name, tensor, number):
     """An operation with a number, which torch's own code calls by that overload."""
-    if _C.watched(tensor):
+    if _watched(tensor):
         return _asked(f"{name}.Scalar", tensor, number)
     return getattr(tensor, name)(number)
 
