@@ -336,7 +336,7 @@ def shares_elements(t: Tensor) -> bool:
 
 def check_apart(out: Tensor, *inputs: Tensor) -> None:
     """Refuses an `out=` that shares memory with an input or with itself."""
-    if _C.are_apart(out, inputs):
+    if _C.are_apart(out, inputs) or _C.is_leveled(out):
         return
     if isinstance(out, Tensor) and out.numel() and not out.is_meta:
         if shares_elements(out):

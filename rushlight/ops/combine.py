@@ -421,7 +421,7 @@ def _selected_combinations(input, r, with_replacement):
     numbers = meshgrid(*[_C.arange(0, 1, input.numel(), _C.int64, None)] * r, indexing="ij")
     rising = numbers[0] >= 0
     for one, following in itertools.pairwise(numbers):
-        rising &= one <= following if with_replacement else one < following
+        rising = rising & (one <= following if with_replacement else one < following)
     rising = rising.to(input.device)
     return stack([ops.masked_select(grid, rising) for grid in meshgrid(*[input] * r, indexing="ij")], 1)
 

@@ -607,10 +607,22 @@ def instance_norm(
     if use_input_stats:
         with _no_grad():
             if running_mean is not None:
-                ops.alias(running_mean).copy_(means.view(n, channels).mean(0))
+                _replace_statistics(running_mean, means.view(n, channels).mean(0))
             if running_var is not None:
-                ops.alias(running_var).copy_(variances.view(n, channels).mean(0))
+                _replace_statistics(running_var, variances.view(n, channels).mean(0))
     return out.view(input.shape)
+
+
+def _replace_statistics(running, now):
+    """Writes them where no function is transformed: torch takes no notice of that, unless in a batch."""
+    top = _C.top_level()
+    number = 0 if top is None else top[0]
+    at_top = number == _C.highest_level((now,))
+    if number and number != _C.highest_level((running,)) and not (at_top and now.batched):
+        now = _C.lower_from_level(now, number)
+        _C.below_level(number, _replace_statistics, running, now)
+    else:
+        ops.alias(running).copy_(now)
 
 
 def _no_grad():
