@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._errors import explain_operands
@@ -132,7 +134,8 @@ def _refuse_inside(method, more=""):
     """What changes a tensor for the outer graph alone has no meaning where a function is transformed."""
     from rushlight.func._allowed import allowed
 
-    if method != "requires_grad_()" or not allowed.in_place_requires_grad:
+    ours = sys._getframe(2).f_globals.get("__name__", "").startswith(("rushlight.ops.", "rushlight._"))
+    if not ours and (method != "requires_grad_()" or not allowed.in_place_requires_grad):
         raise RuntimeError(
             f"You are attempting to call Tensor.{method}{more} inside of a function being transformed by a "
             "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "

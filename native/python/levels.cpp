@@ -172,6 +172,15 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
   return mapped(o, [&](PyObject* one) { return raised(one, place, lifts, depth - 1); });
 }
 
+// What torch calls the operation; None if it is but a part of one that writes nothing.
+Ref<PyObject> captured_write(const Primitive& op, PyObject* const* args) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._named"));
+  Ref<PyObject> given = checked(PyTuple_New(Py_ssize_t(op.args.size())));
+  for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+  return checked(PyObject_CallMethod(module.get(), "captured_write", "OO",
+                                     const_cast<Primitive&>(op).object(), given.get()));
+}
+
 [[noreturn]] void refuse_write(const Primitive& op, PyObject* const* args, const Level& level) {
   if (level.kind == Level::batch) {
     std::string name = op.name;
@@ -202,12 +211,8 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
           "being called inside the PyTorch framework, please file a bug report instead.",
           name.c_str(), place.c_str(), name.c_str());
   }
-  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._named"));
-  Ref<PyObject> given = checked(PyTuple_New(Py_ssize_t(op.args.size())));
-  for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
-  Ref<PyObject> name = checked(PyObject_CallMethod(module.get(), "written_name", "OO",
-                                                   const_cast<Primitive&>(op).object(), given.get()));
-  const char* shown = PyUnicode_AsUTF8(name.get());
+  Ref<PyObject> name = captured_write(op, args);
+  const char* shown = name.get() == Py_None ? op.name.c_str() : PyUnicode_AsUTF8(name.get());
   if (!shown) throw PythonError{};
   failf(PyExc_RuntimeError,
         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
@@ -222,7 +227,9 @@ void check_captured(const Primitive& op, PyObject* const* args, int64_t highest)
   Tensor* self = living(as_tensor(args[0]));
   int64_t own = is_leveled(self) ? place_of(self) : -1;
   for (int64_t at = int64_t(levels.size()) - 1; at > own && at > highest; at--) {
-    if (levels[size_t(at)].kind != Level::batch) refuse_write(op, args, levels[size_t(at)]);
+    if (levels[size_t(at)].kind == Level::batch) continue;
+    if (captured_write(op, args).get() == Py_None) return;
+    refuse_write(op, args, levels[size_t(at)]);
   }
 }
 

@@ -8,6 +8,7 @@ are what `randomness` says.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -104,11 +105,28 @@ def refuse_in_batch(operation: str, x: Any) -> None:
         x = x.value
 
 
-def written_name(primitive: Any, args: tuple) -> str:
-    """What torch calls an operation in place."""
+# Where operations are made: what these write of their own is nobody else's affair.
+_KERNELS = ("rushlight.ops.", "rushlight.nn.functional", "rushlight._")
+
+
+def _is_asked_for() -> bool:
+    """Whether the write is what the program, or a module, has called a function of ours for."""
+    called, frame = None, sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_KERNELS):
+        called, frame = frame, frame.f_back
+    if called is None or called.f_code.co_name.endswith("_"):
+        return True
+    in_general = called.f_globals["__name__"] == "rushlight.ops._public"  # what methods in place are made of
+    return in_general or bool(called.f_locals.get("inplace"))
+
+
+def captured_write(primitive: Any, args: tuple) -> str | None:
+    """What torch calls an operation in place; None if it is part of an operation that writes nothing."""
     from rushlight import _aten_calls
     from rushlight._ops import handle_of
 
+    if not _is_asked_for():
+        return None
     shown = _aten_calls.shown(primitive, args, True)
     name = shown[0] if shown is not None else str(handle_of(primitive, True)).partition(".")[2]
     return name.removesuffix(".default")

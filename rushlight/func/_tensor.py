@@ -38,6 +38,9 @@ class Leveled(Unstored):
 
     data_ptr = _no_memory
 
+    def _is_batch(self) -> bool:
+        return self.batched and _C.level_depth(self.level) > 0
+
     def tolist(self) -> Any:
         return self.value.tolist() if not self.batched else _no_memory(self)
 
