@@ -251,8 +251,10 @@ Ref<PyObject> wrapped(PyObject* o, PyObject* number, bool batched, int depth = D
 // An argument below a level of batches, and whether (of a list: which of it) is batched.
 Ref<PyObject> split(PyObject* o, uint64_t number, Ref<PyObject>& batched, int depth = DEPTH) {
   if (is_leveled(o) && number_of_level(as_tensor(o)) == number) {
-    batched = share(slot(as_tensor(o), batched_at));
-    return share(value_of(as_tensor(o))->object());
+    Tensor* value = value_of(as_tensor(o));
+    batched = share(is_batched_there(as_tensor(o)) ? Py_True : Py_False);
+    if (batched.get() == Py_True && value->ndim == 0) fail(PyExc_RuntimeError, "a batch has lost its examples");
+    return share(value->object());
   }
   Ref<PyObject> tuple = sequence(o, depth);
   if (!tuple) {

@@ -16,6 +16,8 @@ __all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowe
            "tree_map", "tree_unflatten"]  # fmt: skip
 
 _C.set_leveled_type(Leveled, compute)
+for _name in Leveled.__slots__:  # written by the native code alone
+    setattr(Leveled, _name, property(vars(Leveled)[_name].__get__))
 
 
 @contextlib.contextmanager
