@@ -24,6 +24,7 @@ from rushlight import cuda as cuda
 from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import fft as fft
+from rushlight import func as func
 from rushlight import functional as functional
 from rushlight import futures as futures
 from rushlight import fx as fx
@@ -177,6 +178,7 @@ from rushlight._symbols import sym_sqrt as sym_sqrt
 from rushlight._symbols import sym_sum as sym_sum
 from rushlight._checks import symeig as symeig
 from rushlight._private import to_dlpack as to_dlpack
+from rushlight.func import vmap as vmap
 
 _dtype = dtype
 __version__: str

@@ -262,7 +262,7 @@ def ask_in_place_view(name: str, view: Callable, tensor: Tensor, args: tuple, kw
         return _C.become_view(tensor, view(tensor, *args, **kwargs))
     if _C.is_leveled(tensor):
         seen = view(tensor, *args, **kwargs)
-        tensor.value = seen.value  # type: ignore[attr-defined]
+        _C.become_value_of(tensor, seen)
         return _C.become_view(tensor, seen)
     modes, classes = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
     try:

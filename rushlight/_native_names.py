@@ -503,7 +503,7 @@ NAMES |= {
     "_cuda_getCompiledVersion": lambda: 0,
     "_jit_set_num_profiled_runs": lambda count: count,
     "_log_api_usage_once": lambda name: None,
-    "_are_functorch_transforms_active": lambda: rushlight._C.top_level() is not None,
+    "_are_functorch_transforms_active": lambda: rushlight._C.transforming(),
     "_jit_can_fuse_on_cpu": lambda: False, "_jit_can_fuse_on_gpu": lambda: False,
     "_is_any_autocast_enabled": lambda: any(map(rushlight.is_autocast_enabled, ("cpu", "cuda"))),
     "_is_autocast_available": lambda device_type: rushlight.amp.is_autocast_available(device_type),

@@ -117,7 +117,7 @@ def requires_grad_(self, requires_grad=True):
             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
             + type(requires_grad).__name__
         )
-    if _C.top_level() is not None:
+    if _C.transforming():
         _refuse_inside("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
     if requires_grad and not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
@@ -146,7 +146,7 @@ def _refuse_inside(method, more=""):
 @method
 def retain_grad(self):
     """Makes backward() fill in `.grad` of this tensor although it is not a leaf."""
-    if _C.top_level() is not None:
+    if _C.transforming():
         _refuse_inside("retain_grad()")
     _C.retain_grad(self)
 

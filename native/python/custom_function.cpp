@@ -428,7 +428,7 @@ PyObject* py_apply_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  bool transformed = inside_levels() && PyType_Check(cls) && PyType_Check(default_function) &&
+  bool transformed = transforming() && PyType_Check(cls) && PyType_Check(default_function) &&
                      PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls),
                                       reinterpret_cast<PyTypeObject*>(default_function));
   if (!transformed) return apply_here(cls, args, n, kwnames);

@@ -147,7 +147,7 @@ PyObject* nan_to_num_call(PyObject* const* args, Py_ssize_t positional, PyObject
 PyObject* requires_grad_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   if (positional < 1 || positional > 2 || !no_keywords(kwnames)) return nullptr;
   Tensor* t = plain_tensor(args[0]);
-  if (inside_levels()) return nullptr;  // refused in words
+  if (transforming()) return nullptr;  // refused in words
   if (!t || !is_differentiable(t->dtype) || (positional == 2 && !PyBool_Check(args[1]))) return nullptr;
   set_requires_grad(t, positional == 1 || args[1] == Py_True);
   return Py_NewRef(args[0]);

@@ -71,7 +71,9 @@ int64_t place_of(Tensor* t) { return place_of(number_of_level(t)); }
 // Whether a whole batch would be taken for one example: it belongs to a `vmap` that has ended.
 bool escaped(Tensor* t) {
   for (; is_leveled(t) && place_of(t) < 0; t = value_of(t)) {
-    if (is_batched_there(t)) return true;
+    uint64_t number = number_of_level(t);
+    auto waits = [number](const Level& level) { return level.number == number; };
+    if (is_batched_there(t) && std::ranges::none_of(suspended, waits)) return true;
   }
   return false;
 }
@@ -354,6 +356,11 @@ Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, 
 }  // namespace
 
 bool inside_levels() { return !levels.empty(); }
+bool transforming() {
+  return std::ranges::any_of(levels, [](const Level& level) {
+    return level.kind != Level::batch || PyUnicode_GET_LENGTH(level.randomness);
+  });
+}
 
 Raised::Raised(const Primitive& op, PyObject* const* given, bool in_place) : args(given) {
   bool ended = false;
@@ -451,7 +458,9 @@ TensorRef with_examples(Tensor* t, Tensor* source) {
 
 void check_data_at_level(Tensor* t) {
   t = living(t);
-  if (is_leveled(t) && levels[size_t(place_of(t))].kind == Level::batch)
+  if (!is_leveled(t)) return;
+  const Level& level = levels[size_t(place_of(t))];
+  if (level.kind == Level::batch && PyUnicode_GET_LENGTH(level.randomness))
     fail(PyExc_RuntimeError, "accessing `data` under vmap transform is not allowed");
 }
 
@@ -555,6 +564,9 @@ PyObject* py_top(PyObject*, PyObject*) {
                        level.randomness);
 }
 
+// transforming() -> whether the program transforms a function in this thread.
+PyObject* py_transforming(PyObject*, PyObject*) { return PyBool_FromLong(transforming()); }
+
 // all_levels() -> those at work in this thread, from the outside in.
 PyObject* py_all(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
@@ -598,6 +610,20 @@ PyObject* py_raise(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 3 || !PyLong_Check(args[1]) || !leveled_type)
       fail(PyExc_TypeError, "raise_to_level(tensor, number, batched) expected");
     return wrap(tensor_given(args[0]), args[1], args[2] == Py_True).release_object();
+  });
+}
+
+// become_value_of(tensor, other): it stands for what another tensor of its level stands for, which has the
+// sizes that it is about to have.
+PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !is_leveled(args[0]) || !is_leveled(args[1]))
+      fail(PyExc_TypeError, "become_value_of(tensor, other) takes two tensors of a level");
+    Tensor *to = as_tensor(args[0]), *from = as_tensor(args[1]);
+    if (number_of_level(to) != number_of_level(from) || is_batched_there(to) != is_batched_there(from))
+      fail(PyExc_RuntimeError, "they are not of one level");
+    Py_XSETREF(slot(to, value_at), Py_NewRef(value_of(from)->object()));
+    Py_RETURN_NONE;
   });
 }
 
@@ -650,10 +676,12 @@ PyMethodDef functions[] = {{"set_leveled_type", FAST(py_set_type), nullptr},
                            {"push_level", FAST(py_push), nullptr},
                            {"pop_level", py_pop, METH_O, nullptr},
                            {"top_level", py_top, METH_NOARGS, nullptr},
+                           {"transforming", py_transforming, METH_NOARGS, nullptr},
                            {"all_levels", py_all, METH_NOARGS, nullptr},
                            {"level_depth", py_depth, METH_O, nullptr},
                            {"level_about", py_about, METH_O, nullptr},
                            {"raise_to_level", FAST(py_raise), nullptr},
+                           {"become_value_of", FAST(py_become), nullptr},
                            {"lower_from_level", FAST(py_lower), nullptr},
                            {"is_leveled", py_is_leveled, METH_O, nullptr},
                            {"highest_level", py_highest, METH_O, nullptr},

@@ -16,7 +16,8 @@ extern PyTypeObject* leveled_type;  // null until the first transform
 inline bool is_leveled(const PyObject* o) { return leveled_type && Py_TYPE(o) == leveled_type; }
 inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<const PyObject*>(t)); }
 
-bool inside_levels();  // whether a function is being transformed in this thread
+bool inside_levels();  // whether there is a level in this thread
+bool transforming();   // whether a function is being transformed by the program, not a batch of gradients by us
 bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads_batched`), which has words of its own
 // Refuses what gives other memory to a tensor that has none: `resize_` and such.
 inline void refuse_memory(const Tensor* t, const char* name) {

@@ -379,7 +379,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     }
     wait_for_kernels();
     Tensor *t = self_tensor(self), *from = as_tensor(value);
-    if (inside_levels() || is_leveled(t) || is_leveled(from))
+    if (transforming() || is_leveled(t) || is_leveled(from))
       fail(PyExc_RuntimeError, "mutating directly with `.data` inside functorch transform is not allowed.");
     if (t->requires_grad() && !is_differentiable(from->dtype)) {
       fail(PyExc_RuntimeError,

@@ -245,7 +245,7 @@ def backward(
     >>> x.grad
     tensor(6.)
     """
-    if _C.top_level() is not None:
+    if _C.transforming():
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
             "functorch.vjp instead or call backward() outside of functorch transforms."
