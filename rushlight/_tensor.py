@@ -138,8 +138,9 @@ def _refuse_inside(method, more=""):
     if not ours and (method != "requires_grad_()" or not allowed.in_place_requires_grad):
         raise RuntimeError(
             f"You are attempting to call Tensor.{method}{more} inside of a function being transformed by a "
-            "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-            f"vjp, jacrev, jacfwd, hessian) or call {method} outside of a function being transformed instead."
+            "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
+            f"grad, vjp, jacrev, jacfwd, hessian) or call {method} outside of a function being transformed "
+            "instead."
         )
 
 
@@ -153,8 +154,8 @@ def retain_grad(self):
 
 @method
 def register_hook(self, hook):
-    """Calls `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns takes "
-    "its place."""
+    """Calls `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns takes
+    its place."""
     from rushlight.autograd import graph
 
     return graph.register_tensor_hook(self, hook)

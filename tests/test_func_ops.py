@@ -1,5 +1,5 @@
-"""Every operation of the table where functions are transformed: `grad`, `jvp` and mixtures of them give what the
-ordinary backward, forward mode and a second backward give, and refuse what these refuse."""
+"""Every operation of the table where functions are transformed: `grad`, `jvp` and mixtures of them give what
+the ordinary backward, forward mode and a second backward give, and refuse what these refuse."""
 
 import pytest
 from samples import OPS
@@ -51,9 +51,9 @@ def functions(op):
             yield sample, number, inputs, value
 
 
-def attempt(function):
+def attempt(function, *args):
     try:
-        return function()
+        return function(*args)
     except REFUSALS as error:
         return error
 
@@ -69,49 +69,52 @@ def compare(op, sample, wanted, got, tolerance=1e-10):
             assert same(a.detach().tolist(), b.detach().tolist(), tolerance), explain(op, sample, f"{a}\n{b}")
 
 
+def pulled_back(value, inputs, **options):
+    return rushlight.autograd.grad(value, inputs, allow_unused=True, **options)
+
+
+def pulled_back_twice(value, inputs):
+    first = pulled_back(value, inputs, create_graph=True)
+    total = weighed([g for g in first if g is not None])
+    return pulled_back(total, inputs) if total.requires_grad else [None for _ in inputs]
+
+
+def pushed(number, inputs, along):
+    with forward_ad.dual_level():
+        made = number(*map(forward_ad.make_dual, inputs, along))
+        tangent = forward_ad.unpack_dual(made).tangent
+    return [rushlight.zeros_like(made) if tangent is None else tangent]
+
+
+def by_all(number, inputs):
+    """The gradient of a function by all inputs."""
+    return func.grad(number, tuple(range(len(inputs))))
+
+
 @ops()
 def test_gradients(op):
     for sample, number, inputs, value in functions(op):
-        wanted = attempt(lambda: rushlight.autograd.grad(value, inputs, allow_unused=True))
         plain = [x.detach() for x in inputs]
-        got = attempt(lambda: func.grad(number, tuple(range(len(plain))))(*plain))
-        compare(op, sample, wanted, got)
+        compare(op, sample, attempt(pulled_back, value, inputs), attempt(by_all(number, plain), *plain))
 
 
 @ops()
 def test_gradients_of_gradients(op):
     for sample, number, inputs, value in functions(op):
-        places = tuple(range(len(inputs)))
-
-        def pulled(*tensors):
-            return weighed(func.grad(number, places)(*tensors))
-
-        def twice():
-            first = rushlight.autograd.grad(value, inputs, create_graph=True, allow_unused=True)
-            total = weighed([g for g in first if g is not None])
-            if not isinstance(total, rushlight.Tensor) or not total.requires_grad:
-                return [None for _ in inputs]
-            return rushlight.autograd.grad(total, inputs, allow_unused=True)
-
-        wanted = attempt(twice)
         plain = [x.detach() for x in inputs]
-        compare(op, sample, wanted, attempt(lambda: func.grad(pulled, places)(*plain)))
+        first = by_all(number, plain)
+        second = by_all(lambda *tensors, first=first: weighed(first(*tensors)), plain)
+        compare(op, sample, attempt(pulled_back_twice, value, inputs), attempt(second, *plain))
 
 
 @ops()
 def test_tangents(op):
-    for sample, number, inputs, value in functions(op):
+    for sample, number, inputs, _ in functions(op):
         plain = [x.detach() for x in inputs]
         along = [rushlight.linspace(0.5, 1.5, x.numel(), dtype=x.dtype).reshape(x.shape) for x in plain]
-
-        def carried(plain=plain, along=along):
-            with forward_ad.dual_level():
-                made = number(*map(forward_ad.make_dual, plain, along))
-                tangent = forward_ad.unpack_dual(made).tangent
-            return [rushlight.zeros_like(value) if tangent is None else tangent]
-
-        wanted = attempt(carried)
-        compare(op, sample, wanted, attempt(lambda: [func.jvp(number, tuple(plain), tuple(along))[1]]))
+        got = attempt(func.jvp, number, tuple(plain), tuple(along))
+        got = got if isinstance(got, Exception) else got[1:]
+        compare(op, sample, attempt(pushed, number, plain, along), got)
 
 
 @ops()
@@ -121,8 +124,9 @@ def test_it_leaves_no_level_behind(op):
 
         def fails(x, args=args, kwargs=kwargs):
             op.function(rushlight)(*args, **kwargs)
-            raise KeyError("after")
+            raise KeyError(x.shape)
 
         for transform in (func.grad, func.vmap, func.jacfwd):
-            attempt(lambda: pytest.raises(KeyError, transform(fails), rushlight.ones(2)))
+            with pytest.raises((KeyError, *REFUSALS)):
+                transform(fails)(rushlight.ones(2))
             assert rushlight._C.top_level() is None

@@ -31,7 +31,7 @@ PyObject *name_forward, *name_setup_context, *name_backward, *name_vjp, *name_ba
     *name_clear_on_access, *name_boxed;
 PyObject *default_setup_context, *default_backward, *default_vjp;
 PyObject* default_function;  // the class itself
-PyObject* bind_arguments;  // (forward, args, kwargs, with_ctx) -> tuple of positional arguments
+PyObject* bind_arguments;    // (forward, args, kwargs, with_ctx) -> tuple of positional arguments
 
 FunctionNode* self_function(PyObject* self) { return reinterpret_cast<FunctionNode*>(self); }
 
@@ -352,7 +352,8 @@ bool class_flag(PyObject* cls, PyObject* name) {
   return flag.get() == Py_True;
 }
 
-// Where functions are transformed, a Function acts at one level after the other (rushlight/func/_function.py).
+// Where functions are transformed, a Function acts at one level after the other
+// (rushlight/func/_function.py).
 Ref<PyObject> apply_at_levels(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._function"));
   Ref<PyObject> apply = checked(PyObject_GetAttrString(module.get(), "apply"));

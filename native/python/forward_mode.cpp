@@ -107,8 +107,8 @@ TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
         layout(size_object(tangent_of_base->strides()));
     Ref<PyObject> offset = checked(PyLong_FromLongLong(t->offset + moved)),
                   start = checked(PyLong_FromLongLong(tangent_of_base->offset));
-    PyObject* args[] = {tangent_of_base->object(), sizes.get(), strides.get(), offset.get(), layout.get(),
-                        start.get()};
+    PyObject* args[] = {
+        tangent_of_base->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
     WithoutForward off;
     return TensorRef(as_tensor(call(as_strided, args)));
   }
@@ -222,7 +222,24 @@ Ref<PyObject> tangent_of_write(Primitive& op, PyObject* const* args) {
   if (op.no_derivative) {  // filled with random numbers, say: nothing of the old value is left
     TensorRef old = tangent_of(as_tensor(args[0]));
     if (!old) return {};
-    return Ref<PyObject>(zeros(old->sizes(), old->dtype, old->device()).release_object());
+    TensorRef zero = is_leveled(old.get()) ? zeros_of_level(old.get(), old.get())
+                                           : zeros(old->sizes(), old->dtype, old->device());
+    return Ref<PyObject>(zero.release_object());
+  }
+  // What a level below records of the tangent keeps the old values and the old tangent, which are
+  // about to be written.
+  PyObject* given[MAX_ARGS];
+  TensorRef old;
+  if (is_leveled(args[0])) {
+    Tensor* self = as_tensor(args[0]);
+    TensorRef tangent = tangent_of(self);
+    WithoutForward off;
+    static Primitive& clone = primitive("clone");
+    old = TensorRef(as_tensor(call(clone, args)));
+    PyObject* tangent_args[] = {tangent ? tangent->object() : nullptr};
+    if (tangent) set_tangent(old.get(), TensorRef(as_tensor(call(clone, tangent_args))));
+    for (size_t i = 0; i < op.args.size(); i++) given[i] = args[i] == args[0] ? old->object() : args[i];
+    args = given;
   }
   Ref<PyObject> tangents = ask(op, args, Py_None);
   return share(PyTuple_GET_ITEM(tangents.get(), 0));
@@ -249,7 +266,7 @@ void write_tangent(Tensor* t, PyObject* tangent) {
     set_tangent(base, zeros_of_level(is_leveled(tangent) ? as_tensor(tangent) : base, base));
     into = tangent_of(t);
   } else if (!into && base && t->extra->differentiable_view && lies_on(t, base) &&
-      is_dense(base->sizes(), base->strides())) {
+             is_dense(base->sizes(), base->strides())) {
     bool batch = is_leveled(tangent);
     TensorRef whole = batch ? zeros_of_level(as_tensor(tangent), base)
                             : new_strided(base->sizes(), base->strides(), base->dtype, base->device());

@@ -21,8 +21,8 @@ struct Level {
   enum Kind : int { gradients, tangents, batch };
   uint64_t number = 0;  // never used twice
   Kind kind = gradients;
-  int64_t size = 0;          // of the batch
-  PyObject* randomness = nullptr;  // interned str, lives for ever: what random functions do in a batch
+  int64_t size = 0;                  // of the batch
+  PyObject* randomness = nullptr;    // interned str, lives for ever: what random functions do in a batch
   bool grad = true, forward = true;  // what was recorded and carried outside
   bool inference = false;            // whether that was in inference mode, which a transform leaves
 };
@@ -62,10 +62,12 @@ int64_t place_of(uint64_t number) {
 int64_t place_of(Tensor* t) { return place_of(number_of_level(t)); }
 
 [[noreturn]] void fail_escaped() {
-  fail(PyExc_RuntimeError,
-       "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
-       "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
-       "`gen_vmap_plumbing` Please file an issue if it looks like the latter");
+  fail(
+      PyExc_RuntimeError,
+      "Either your tensor may have escaped from inside a function being vmapped and this is a user error "
+      "(see "
+      "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
+      "`gen_vmap_plumbing` Please file an issue if it looks like the latter");
 }
 
 // Whether a whole batch would be taken for one example: it belongs to a `vmap` that has ended.
@@ -237,7 +239,8 @@ void check_captured(const Primitive& op, PyObject* const* args, int64_t highest)
 
 // What stands for o at the level, in tuples and lists too.
 Ref<PyObject> lowered(PyObject* o, uint64_t number, int depth = DEPTH) {
-  if (is_leveled(o) && number_of_level(as_tensor(o)) == number) return share(value_of(as_tensor(o))->object());
+  if (is_leveled(o) && number_of_level(as_tensor(o)) == number)
+    return share(value_of(as_tensor(o))->object());
   Ref<PyObject> tuple = sequence(o, depth);
   if (!tuple) return share(o);
   return mapped(tuple.get(), [&](PyObject* one) { return lowered(one, number, depth - 1); });
@@ -255,7 +258,8 @@ Ref<PyObject> split(PyObject* o, uint64_t number, Ref<PyObject>& batched, int de
   if (is_leveled(o) && number_of_level(as_tensor(o)) == number) {
     Tensor* value = value_of(as_tensor(o));
     batched = share(is_batched_there(as_tensor(o)) ? Py_True : Py_False);
-    if (batched.get() == Py_True && value->ndim == 0) fail(PyExc_RuntimeError, "a batch has lost its examples");
+    if (batched.get() == Py_True && value->ndim == 0)
+      fail(PyExc_RuntimeError, "a batch has lost its examples");
     return share(value->object());
   }
   Ref<PyObject> tuple = sequence(o, depth);
@@ -347,7 +351,11 @@ Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, 
     return wrapped(checked(call(called, given)).get(), number, false);
   }
   Ref<PyObject> size = checked(PyLong_FromLongLong(level.size));
-  PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), batched.get(), size.get(), number,
+  PyObject* call_args[] = {const_cast<Primitive&>(op).object(),
+                           values.get(),
+                           batched.get(),
+                           size.get(),
+                           number,
                            out ? Py_True : Py_False};
   Ref<PyObject> result = checked(PyObject_Vectorcall(batcher, call_args, 6, nullptr));
   return out ? share(out->object()) : wrapped(result.get(), number, true);
@@ -465,7 +473,8 @@ void check_data_at_level(Tensor* t) {
 }
 
 bool in_batch_of_gradients() {
-  return !levels.empty() && levels.back().kind == Level::batch && !PyUnicode_GET_LENGTH(levels.back().randomness);
+  return !levels.empty() && levels.back().kind == Level::batch &&
+         !PyUnicode_GET_LENGTH(levels.back().randomness);
 }
 
 void refuse_reading(Tensor* t, const char* operation) {
@@ -479,7 +488,8 @@ void refuse_reading(Tensor* t, const char* operation) {
   }
   if (std::strcmp(operation, "aten::item") == 0) {
     fail(PyExc_RuntimeError,
-         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on "
+         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() "
+         "on "
          "a Tensor, please try to rewrite what you're doing with other operations. If error is occurring "
          "somewhere inside PyTorch internals, please file a bug report.");
   }
@@ -654,9 +664,8 @@ PyObject* py_highest(PyObject*, PyObject* o) {
 
 // living(object): what a tensor of levels that have ended stands for.
 PyObject* py_living(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    return Py_NewRef(is_leveled(o) ? living(as_tensor(o))->object() : o);
-  });
+  return guarded(
+      [&]() -> PyObject* { return Py_NewRef(is_leveled(o) ? living(as_tensor(o))->object() : o); });
 }
 
 // below_level(number, function, arguments ...): calls it as operations below that level are called.

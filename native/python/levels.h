@@ -17,8 +17,10 @@ inline bool is_leveled(const PyObject* o) { return leveled_type && Py_TYPE(o) ==
 inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<const PyObject*>(t)); }
 
 bool inside_levels();  // whether there is a level in this thread
-bool transforming();   // whether a function is being transformed by the program, not a batch of gradients by us
-bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads_batched`), which has words of its own
+bool transforming();   // whether a function is being transformed by the program, not a batch of gradients by
+                       // us
+bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads_batched`), which has words of
+                               // its own
 // Refuses what gives other memory to a tensor that has none: `resize_` and such.
 inline void refuse_memory(const Tensor* t, const char* name) {
   if (!is_leveled(t)) return;
@@ -43,8 +45,8 @@ class Raised {
 // What op computes of tensors of a level, as tensors of that level; empty if no argument is one.
 Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out);
 
-// What `make` makes of the value of a tensor, as a tensor of the same level; of a level that has ended, of what
-// it stands for.
+// What `make` makes of the value of a tensor, as a tensor of the same level; of a level that has ended, of
+// what it stands for.
 TensorRef made_at_level(Tensor* t, const std::function<TensorRef(Tensor*)>& make);
 TensorRef same_at_level(Tensor* t);      // another tensor of that level with the same value, without history
 TensorRef detached_at_level(Tensor* t);  // the same of the value without history at any level

@@ -362,7 +362,7 @@ PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
     if (is_leveled(t)) check_data_at_level(t);
-    TensorRef alias = is_leveled(t)       ? detached_at_level(t)
+    TensorRef alias = is_leveled(t)      ? detached_at_level(t)
                       : asks_dispatch(t) ? dispatched_detach(t)
                                          : new_alias(t);
     if (!(modes.inference && t->flags & Tensor::INFERENCE)) count_apart(alias.get());
@@ -524,7 +524,8 @@ Tensor* allocate_tensor() {
 TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
   if (is_leveled(t) && type != leveled_type) {
     fail(PyExc_NotImplementedError,
-         "a tensor that stands for others inside a transform of torch.func cannot become one of another class");
+         "a tensor that stands for others inside a transform of torch.func cannot become one of another "
+         "class");
   }
   if (!PyType_IsSubtype(type, TensorType)) {
     fail(PyExc_TypeError,

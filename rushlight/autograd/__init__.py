@@ -195,7 +195,8 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                     f"grad can be implicitly created only for real scalar outputs but got {dtype}"
                 )
             if isinstance(root, Tensor):
-                made.append(_asked_ones(root) if _C.watched(root) and not _C.is_leveled(root) else _C.ones_like(root))
+                watched = _C.watched(root) and not _C.is_leveled(root)
+                made.append(_asked_ones(root) if watched else _C.ones_like(root))
             else:
                 from rushlight import ones
 
@@ -247,8 +248,8 @@ def backward(
     """
     if _C.transforming():
         raise RuntimeError(
-            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
-            "functorch.vjp instead or call backward() outside of functorch transforms."
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch transforms."
         )
     if grad_variables is not None:
         import warnings

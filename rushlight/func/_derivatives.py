@@ -1,4 +1,5 @@
-"""`grad`, `vjp`, `jvp` and what is made of them: derivatives of functions, to any order and in any mixture."""
+"""`grad`, `vjp`, `jvp` and what is made of them: derivatives of functions, to any order and in any
+mixture."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from rushlight.autograd import grad as gradients_of
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.autograd.graph import disable_saved_tensors_hooks
 from rushlight.func._levels import (
-    GRADIENTS, TANGENTS, Tensor, level, lowered, raised, tree_flatten, tree_map, tree_unflatten
+    GRADIENTS,
+    TANGENTS,
+    Tensor,
+    level,
+    lowered,
+    raised,
+    tree_flatten,
+    tree_map,
+    tree_unflatten,
 )  # fmt: skip
 from rushlight.func._vmap import vmap
 
@@ -59,7 +68,9 @@ def _replaced(args: tuple, argnums: Any, chosen: Any) -> tuple:
     return tuple(given)
 
 
-def _pull(outputs: list, inputs: list, cotangents: Any, retain: bool | None = None, create: bool = True) -> list:
+def _pull(
+    outputs: list, inputs: list, cotangents: Any, retain: bool | None = None, create: bool = True
+) -> list:
     """Gradients, zeros where there are none."""
     reached = [
         (out, None if cotangents is None else cotangent)
@@ -77,8 +88,8 @@ def _pull(outputs: list, inputs: list, cotangents: Any, retain: bool | None = No
 
 
 _NO_HOOKS = (
-    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your "
-    "use case."
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
+    "your use case."
 )
 
 
@@ -107,8 +118,8 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
                 if has_aux:
                     if not (isinstance(out, tuple) and len(out) == 2):
                         raise RuntimeError(
-                            "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if "
-                            "has_aux is True"
+                            "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) "
+                            "if has_aux is True"
                         )
                     out, aux = out
                 if not isinstance(out, Tensor):
@@ -117,8 +128,8 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
                     )
                 if out.dim() != 0:
                     raise RuntimeError(
-                        f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
-                        f"{out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                        "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
+                        f"with {out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                     )
                 flat, spec = tree_flatten(active)
                 found = tree_unflatten(_pull([out], flat, None), spec)
@@ -156,7 +167,8 @@ def _outputs(out: Any, called: str) -> tuple[list, Any]:
         for value in flat:
             if not isinstance(value, Tensor):
                 raise RuntimeError(
-                    f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(value)}"
+                    f"{called}: expected f(*primals) to return only tensors, got unsupported type "
+                    f"{type(value)}"
                 )
     return tree_flatten(out)
 
@@ -176,8 +188,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             if has_aux:
                 if not (isinstance(out, tuple) and len(out) == 2):
                     raise RuntimeError(
-                        "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is "
-                        "True"
+                        "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux "
+                        "is True"
                     )
                 out, aux = out
                 aux = _aux(aux, number)
@@ -185,8 +197,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             for each in outs:
                 if not (each.is_floating_point() or each.is_complex()):
                     raise RuntimeError(
-                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
-                        f"dtype {each.dtype}"
+                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
+                        f"with dtype {each.dtype}"
                     )
             ins, in_spec = tree_flatten(active)
         value = lowered(out, number)
@@ -197,18 +209,18 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                f"function. cotangents: {spec}, primal output: {out_spec}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
+                f"the function. cotangents: {spec}, primal output: {out_spec}"
             )
         found = _pull(outs, ins, given, retain_graph, create_graph)
-        found = tree_unflatten([_C.living(g) for g in found], in_spec)
-        return found
+        return tree_unflatten([_C.living(g) for g in found], in_spec)
 
     return (value, pull, aux) if has_aux else (value, pull)
 
 
 class _Carriers:
-    """Who needs the dual level, which there is one of for all threads; it is open until the last has ended."""
+    """Who needs the dual level, which there is one of for all threads; it is open until the last has
+    ended."""
 
     lock = threading.Lock()
     count = 0
@@ -266,9 +278,9 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
     spec, tangent_spec = tree_flatten(chosen)[1], tree_flatten(tangents)[1]
     if spec != tangent_spec:
         raise RuntimeError(
-            f"{called}: Expected primals and tangents to have the same python structure. For example, if primals "
-            f"is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with "
-            f"structure {tangent_spec}"
+            f"{called}: Expected primals and tangents to have the same python structure. For example, if "
+            f"primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and "
+            f"tangents with structure {tangent_spec}"
         )
     flat = _list_of_tensors(chosen, called, "primals")
     along = _list_of_tensors(tangents, called, "tangents")
@@ -298,8 +310,8 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
             tangent = _C.tangent(value) if known else None
             if tangent is None and strict:
                 raise RuntimeError(
-                    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
-                    "is not allowed with strict=True."
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+                    "This is not allowed with strict=True."
                 )
             found.append(_C.lower_from_level(tangent, number) if tangent is not None else None)
         values = [_C.lower_from_level(value, number) for value in outs]
@@ -322,9 +334,9 @@ def _fitting(primal: Tensor, tangent: Tensor) -> Tensor:
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
     if primal.shape != tangent.shape:
         raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-            f"not supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, "
+            f"this is not supported. Tensor is of size {list(primal.shape)} while the given forward gradient "
+            f"is of size {list(tangent.shape)}."
         )
     if tangent.is_complex() and not primal.is_complex():
         raise RuntimeError(
@@ -337,8 +349,8 @@ def _refuse_complex(api: str, values: list, are_inputs: bool) -> None:
     for at, value in enumerate(values):
         if isinstance(value, Tensor) and value.is_complex():
             raise RuntimeError(
-                f"{api}: Expected all {'inputs' if are_inputs else 'outputs'} to be real but received complex "
-                f"tensor at flattened input idx: {at}"
+                f"{api}: Expected all {'inputs' if are_inputs else 'outputs'} to be real but received "
+                f"complex tensor at flattened input idx: {at}"
             )
 
 
@@ -399,7 +411,7 @@ def jacrev(
         total = units[0].shape[0]
         step = chunk_size or total
         rows: list = []
-        in_spec = None
+        in_spec: Any = None
         for start in range(0, total, step) if total else (0,):
             some = tree_unflatten([part[start : start + step] for part in units], out_spec)
             found, in_spec = tree_flatten(vmap(pull)(some) if step > 1 or start else _single(pull, some))
@@ -496,8 +508,8 @@ def linearize(func: Callable, *primals: Any) -> tuple:
             for kind in ("shape", "dtype"):
                 if getattr(primal, kind) != getattr(tangent, kind):
                     raise RuntimeError(
-                        f"tangent:{at} with {kind} {getattr(tangent, kind)} in flattened pytree doesn't match the "
-                        f"{kind} {getattr(primal, kind)} of the corresponding primal."
+                        f"tangent:{at} with {kind} {getattr(tangent, kind)} in flattened pytree doesn't "
+                        f"match the {kind} {getattr(primal, kind)} of the corresponding primal."
                     )
         return _jvp(func, primals, tangents, None, False, False)[1]
 
@@ -505,12 +517,12 @@ def linearize(func: Callable, *primals: Any) -> tuple:
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """The function itself: what it writes into its arguments is written, and what it returns returned. Torch's
-    takes the writes out of the trace that a compiler sees; there is none here."""
+    """The function itself: what it writes into its arguments is written, and what it returns returned.
+    Torch's takes the writes out of the trace that a compiler sees; there is none here."""
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
-            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
-            "are:\n     remove='mutations' and remove='mutations_and_views', which are the same here."
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid "
+            "options are:\n     remove='mutations' and remove='mutations_and_views', which are the same here."
         )
 
     @functools.wraps(func)

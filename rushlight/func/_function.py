@@ -43,13 +43,12 @@ def apply(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
     separate = cls.setup_context is not _SingleLevelFunction.setup_context
     if not separate:
         home = cls.__module__
-        if allowed.single_level_function or (
-            home.startswith("rushlight.") and not home.startswith(_AS_WRITTEN) and cls.__name__ != "CheckpointFunction"
-        ):
+        ours = home.startswith("rushlight.") and not home.startswith(_AS_WRITTEN)
+        if allowed.single_level_function or (ours and cls.__name__ != "CheckpointFunction"):
             return _C.apply_function(cls, *args)
         raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
-            f"must override the setup_context staticmethod. {_MORE}"
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), "
+            f"it must override the setup_context staticmethod. {_MORE}"
         )
     return _applied(cls, *_bind(cls.forward, args, kwargs, False))
 
@@ -143,9 +142,9 @@ def _in_batch(cls: Any, args: tuple, number: int, size: int, randomness: str) ->
     own = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden "
-            "vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to "
-            f"avoid ambiguity. {_MORE}"
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
+            "overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap "
+            f"staticmethod to avoid ambiguity. {_MORE}"
         )
     if not cls.generate_vmap_rule and not own:
         raise RuntimeError(
@@ -163,17 +162,17 @@ def _in_batch(cls: Any, args: tuple, number: int, size: int, randomness: str) ->
         answer = _C.below_level(number, cls.vmap, VmapInfo(size, randomness), dims, *inner)
         if not (isinstance(answer, tuple) and len(answer) == 2):
             raise RuntimeError(
-                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
-                f"compatible with the output. Got a {type(answer)} instead"
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
+                f"structure compatible with the output. Got a {type(answer)} instead"
             )
         outputs, out_dims = answer
     flat, spec = tree_flatten(outputs)
     places = _broadcast_to_and_flatten(out_dims, spec)
     if places is None:
         raise RuntimeError(
-            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-            f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
-            f"{tree_flatten(out_dims)[1]} but output has structure {spec}. {_MORE}"
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. "
+            f"Expected out_dims={out_dims} to be compatible with the structure of `output`. out_dims has "
+            f"structure {tree_flatten(out_dims)[1]} but output has structure {spec}. {_MORE}"
         )
     raise_one = _raised_from(number, size)
     known = {
@@ -231,16 +230,15 @@ def _of_batches(cls: Any, in_dims: tuple, size: int, randomness: str) -> Any:
     from rushlight.func._levels import level
 
     def on_batch(function: Callable, *groups: tuple) -> tuple[Any, Any]:
-        """What a function of groups of arguments, (values, dims) each, returns, and where its examples are."""
+        """What a function of groups of arguments, (values, dims) each, returns, and where its examples
+        are."""
         with level(BATCH, size, randomness) as number:
             raise_one = _raised_from(number, size)
             given = []
             for values, dims in groups:
                 flat, spec = tree_flatten(values)
-                places = _broadcast_to_and_flatten(dims, spec)
-                raised = [
-                    _C.below_level(number, raise_one, v, d) for v, d in zip(flat, places, strict=True)
-                ]
+                places: Any = _broadcast_to_and_flatten(dims, spec)
+                raised = [_C.below_level(number, raise_one, v, d) for v, d in zip(flat, places, strict=True)]
                 given.append(tree_unflatten(raised, spec))
             outputs = function(number, *given)
             flat, spec = tree_flatten(outputs)
@@ -248,8 +246,14 @@ def _of_batches(cls: Any, in_dims: tuple, size: int, randomness: str) -> Any:
         return tree_unflatten(list(values), spec), tree_unflatten(list(dims), spec)
 
     def forward(*args: Any) -> Any:
-        outputs, whole.out_dims = on_batch(lambda number, given: cls.forward(*given), (args, in_dims))
-        return outputs
+        outputs, dims = on_batch(lambda number, given: cls.forward(*given), (args, in_dims))
+        flat, spec = tree_flatten(outputs)
+        every = [
+            value.unsqueeze(0).expand(size, *value.shape) if isinstance(value, Tensor) and dim is None else value
+            for value, dim in zip(flat, tree_flatten(dims)[0], strict=True)
+        ]  # so that each example has a gradient of its own
+        whole.out_dims = tree_unflatten([0 if isinstance(value, Tensor) else None for value in flat], spec)
+        return tree_unflatten(every, spec)
 
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
         def run(number: int, given: tuple, result: Any) -> tuple:
@@ -313,8 +317,8 @@ def _user_backward(cls: Any) -> Callable:
 
 
 def _fitted(found: Any, dim: int | None, wanted: int | None, size: int, shape: Any) -> Any:
-    """A gradient as its input is: for one that all examples share, the sum of theirs. Being linear, one that is
-    not batched comes from outputs that all examples share too, and is the whole of it."""
+    """A gradient as its input is: for one that all examples share, the sum of theirs. Being linear, one that
+    is not batched comes from outputs that all examples share too, and is the whole of it."""
     if not isinstance(found, Tensor) or shape is None:
         return found
     if wanted is None:

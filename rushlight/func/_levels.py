@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from rushlight import _C
 from rushlight.func._batching.table import compute
@@ -12,8 +11,8 @@ from rushlight.func._named import intercept, lowered, raised
 from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Leveled, Tensor
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowered", "raised", "tree_flatten",
-           "tree_map", "tree_unflatten"]  # fmt: skip
+__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowered", "raised",
+           "tree_flatten", "tree_map", "tree_unflatten"]  # fmt: skip
 
 _C.set_leveled_type(Leveled, compute)
 for _name in Leveled.__slots__:  # written by the native code alone

@@ -16,9 +16,10 @@ Names = dict[str, list[str]]
 
 def raise_parameter_tying_error() -> NoReturn:
     raise RuntimeError(
-        "make_functional(module): we don't yet support models that do parameter tying (also sometimes known as "
-        "weight sharing). Please try to rewrite your model by replacing all instances of the tied parameter with "
-        "another and/or comment your support in https://github.com/pytorch/functorch/issues/446"
+        "make_functional(module): we don't yet support models that do parameter tying (also sometimes known "
+        "as weight sharing). Please try to rewrite your model by replacing all instances of the tied "
+        "parameter with another and/or comment your support in "
+        "https://github.com/pytorch/functorch/issues/446"
     )
 
 
@@ -66,7 +67,9 @@ def extract_buffers(mod: Module) -> tuple[tuple, tuple, Names]:
     return _extract(mod, mod.named_buffers, lambda meta, t: meta)
 
 
-def load_weights(mod: Module, names: Sequence[str], params: Sequence[Tensor], as_params: bool = False) -> None:
+def load_weights(
+    mod: Module, names: Sequence[str], params: Sequence[Tensor], as_params: bool = False
+) -> None:
     """Puts parameters into their places; as plain tensors unless `as_params`."""
     for name, value in zip(names, params, strict=False):
         owner, leaf = _place(mod, name)
@@ -74,7 +77,9 @@ def load_weights(mod: Module, names: Sequence[str], params: Sequence[Tensor], as
         setattr(owner, leaf, Parameter(value) if as_params else value)
 
 
-def load_buffers(mod: Module, names: Sequence[str], buffers: Sequence[Tensor], as_params: bool = False) -> None:
+def load_buffers(
+    mod: Module, names: Sequence[str], buffers: Sequence[Tensor], as_params: bool = False
+) -> None:
     """Puts buffers into their places."""
     for name, value in zip(names, buffers, strict=False):
         _set(mod, name, value)
@@ -170,7 +175,8 @@ def make_functional(model: Module, disable_autograd_tracking: bool = False) -> t
     """
     if list(model.buffers()):
         raise RuntimeError(
-            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
+            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) "
+            "instead."
         )
     return FunctionalModule._create_from(model, disable_autograd_tracking)
 

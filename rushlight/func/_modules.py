@@ -54,7 +54,7 @@ def construct_stacked_leaf(tensors: tuple[Tensor, ...] | list[Tensor], name: str
 
 def batch_norm_without_running_stats(module: Module) -> None:
     """Lets a batch norm use the statistics of the batch alone, and keep none."""
-    from rushlight.nn.modules.batchnorm import _BatchNorm
+    from rushlight.nn.batchnorm import _BatchNorm
 
     if isinstance(module, _BatchNorm) and module.track_running_stats:
         module.running_mean = None

@@ -1,8 +1,8 @@
 """What is asked about by torch's name, since it is not made of primitives: factories above all.
 
-Where a function is transformed, `torch.zeros(3)` gives a tensor of the innermost level of derivatives, so that
-tensors of that level may be written into it; under `vmap` it is the same for all examples, and random numbers
-are what `randomness` says.
+Where a function is transformed, `torch.zeros(3)` gives a tensor of the innermost level of derivatives, so
+that tensors of that level may be written into it; under `vmap` it is the same for all examples, and random
+numbers are what `randomness` says.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
     return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, True)
 
 
-def zeros_as(like: Tensor, sizes: Any, strides: Any) -> Tensor:
-    """Zeros of these sizes and strides, for as many examples as `like` has at every level; called by the native
-    code."""
+def zeros_as(like: Any, sizes: Any, strides: Any) -> Tensor:
+    """Zeros of these sizes and strides, for as many examples as `like` has at every level; called by the
+    native code."""
     if not _C.is_leveled(like):
         room = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True)) + 1
         return like.new_zeros(max(room, 0)).as_strided(sizes, strides)
@@ -111,7 +111,8 @@ _KERNELS = ("rushlight.ops.", "rushlight.nn.functional", "rushlight._")
 
 def _is_asked_for() -> bool:
     """Whether the write is what the program, or a module, has called a function of ours for."""
-    called, frame = None, sys._getframe(2)
+    called: Any = None
+    frame: Any = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_KERNELS):
         called, frame = frame, frame.f_back
     if called is None or called.f_code.co_name.endswith("_"):
@@ -180,9 +181,9 @@ def _at_top(name: str, original: Callable, function: Callable) -> Callable:
 
 
 # What draws of tensors that all examples share, and which of its arguments says how many.
-_DRAW_FROM = ("bernoulli", "poisson", "multinomial", "binomial", "dropout", "alpha_dropout", "feature_dropout",
-              "feature_alpha_dropout", "rrelu", "normal", "native_dropout", "rand_like", "randn_like",
-              "randint_like")  # fmt: skip
+_DRAW_FROM = ("bernoulli", "poisson", "multinomial", "binomial", "dropout", "alpha_dropout",
+              "feature_dropout", "feature_alpha_dropout", "rrelu", "normal", "native_dropout", "rand_like",
+              "randn_like", "randint_like")  # fmt: skip
 
 
 def _drawing_from(original: Callable, function: Callable) -> Callable:

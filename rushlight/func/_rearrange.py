@@ -67,7 +67,9 @@ def _split(group: list[str], size: int, known: dict[str, int]) -> list[int]:
     return [known[name] for name in group]
 
 
-def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int) -> Tensor:
+def rearrange(
+    tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int
+) -> Tensor:
     """A view (or copy) of a tensor with its dimensions as a pattern names them: `b c h w -> b (h w) c`. What
     stands in brackets is one dimension; of one that is split, all sizes but one are given by name; `...`
     stands for all others. A list of tensors is stacked first.

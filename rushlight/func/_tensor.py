@@ -25,7 +25,7 @@ class Leveled(Unstored):
 
     __slots__ = ("batched", "level", "value")
     kind, impl = "strided", "TensorWrapper"
-    data = Tensor.data  # type: ignore[assignment]
+    data = Tensor.data
     value: Tensor
     level: int
     batched: bool
@@ -58,7 +58,8 @@ class Leveled(Unstored):
         name = "BatchedTensorImpl" if self.batched else "TensorWrapper"
         raise NotImplementedError(f"Cannot access storage of {name}")
 
-    storage = untyped_storage = __reduce_ex__ = __deepcopy__ = _no_storage
+    storage = untyped_storage = _no_storage
+    __reduce_ex__ = __deepcopy__ = _no_storage  # type: ignore[assignment]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         depth = _C.level_depth(self.level) or -2

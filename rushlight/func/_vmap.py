@@ -24,13 +24,13 @@ def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
     called = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
-            f"inputs, got: {type(in_dims)}."
+            f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
+            f"of inputs, got: {type(in_dims)}."
         )
     if not args:
         raise ValueError(
-            f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying "
-            "to vmap over a function with no inputs. The latter is unsupported."
+            f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
+            "trying to vmap over a function with no inputs. The latter is unsupported."
         )
     values, spec = tree_flatten(args)
     dims = _broadcast_to_and_flatten(in_dims, spec)
@@ -66,8 +66,8 @@ def _size(values: list, dims: list) -> int:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for "
-            "the mapped dimension"
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} "
+            "for the mapped dimension"
         )
     return sizes[0]
 
@@ -83,8 +83,9 @@ def _out_dims(out_dims: Any, spec: Any, func: Any) -> list:
     for dim in dims:
         if dim is not None and not isinstance(dim, int):
             raise ValueError(
-                f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
-                "collection of ints representing where in the outputs the vmapped dimension should appear."
+                f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
+                "python collection of ints representing where in the outputs the vmapped dimension should "
+                "appear."
             )
     return dims
 
@@ -94,7 +95,7 @@ def batched_at(x: Tensor, number: int, dim: int) -> Tensor:
     return _C.raise_to_level(x if dim == 0 else x.movedim(dim, 0), number, True)
 
 
-def together(value: Tensor, number: int, size: int) -> Tensor:
+def together(value: Any, number: int, size: int) -> Tensor:
     """The batch that a tensor of the level stands for; what is no batch, so many times."""
     inner = _C.lower_from_level(value, number)
     if inner is not value and value.batched:
@@ -108,16 +109,16 @@ def _together(value: Any, number: int, size: int, dim: int | None, func: Any) ->
         if dim is None:
             return value
         raise ValueError(
-            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(value)}. Did "
-            "you mean to set out_dims= to None for output?"
+            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type "
+            f"{type(value)}. Did you mean to set out_dims= to None for output?"
         )
     inner = _C.lower_from_level(value, number)
     batched = inner is not value and getattr(value, "batched", False)
     if dim is None:
         if batched:
             raise ValueError(
-                f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is "
-                "None"
+                f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim "
+                "is None"
             )
         return inner
     if not batched:
@@ -197,7 +198,13 @@ def vmap(
 
 
 def vmap_impl(
-    func: Callable, in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None, *args: Any, **kwargs: Any
+    func: Callable,
+    in_dims: Any,
+    out_dims: Any,
+    randomness: str,
+    chunk_size: int | None,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
     """`vmap` of a function, called."""
     return vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)(*args, **kwargs)

@@ -1,5 +1,5 @@
-"""Programs of func_programs/ in both libraries: they end alike, with the same value or the same exception, whose
-first sentence is the same.
+"""Programs of func_programs/ in both libraries: they end alike, with the same value or the same exception,
+whose first sentence is the same.
 
 A program starts with a line `# name`; its last line is what it gives. `a(2, 3)` is a tensor of these sizes.
 """
@@ -38,13 +38,21 @@ def blocks(file):
     return re.split(r"\n\s*\n(?=#)", file.read_text().strip())
 
 
-PROGRAMS = {f"{file.stem}: {block.partition(chr(10))[0][2:]}": block for file in FILES for block in blocks(file)}
+PROGRAMS = {
+    f"{file.stem}: {block.partition(chr(10))[0][2:]}": block for file in FILES for block in blocks(file)
+}
 
 
 def shown(library, value):
     """A value as tuples and numbers."""
     if isinstance(value, library.Tensor):
-        return ("T", str(value.dtype), tuple(value.shape), value.requires_grad, value.detach().reshape(-1).tolist())
+        return (
+            "T",
+            str(value.dtype),
+            tuple(value.shape),
+            value.requires_grad,
+            value.detach().reshape(-1).tolist(),
+        )
     if isinstance(value, dict):
         return (type(value).__name__, tuple((key, shown(library, item)) for key, item in value.items()))
     if isinstance(value, (tuple, list)):
@@ -81,7 +89,11 @@ def alike(ours, theirs):
             isinstance(theirs, (tuple, list)) and len(ours) == len(theirs) and all(map(alike, ours, theirs))
         )
     if isinstance(ours, (float, complex)) and isinstance(theirs, (float, int, complex)):
-        return ours == theirs or (ours != ours and theirs != theirs) or abs(ours - theirs) <= 2e-6 * (1 + abs(theirs))
+        return (
+            ours == theirs
+            or (ours != ours and theirs != theirs)
+            or abs(ours - theirs) <= 2e-6 * (1 + abs(theirs))
+        )
     if isinstance(ours, str) and isinstance(theirs, str):
         return sentence(ours) == sentence(theirs) if "0x" in ours else ours == theirs
     return type(ours) is type(theirs) and ours == theirs

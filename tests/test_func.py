@@ -1,0 +1,409 @@
+"""`torch.func` by itself: derivatives against finite differences in every nesting, and what must hold whatever a
+transformed function does: levels end, nothing is kept, tensors of levels that have ended harm nobody."""
+
+import copy
+import gc
+import itertools
+import threading
+import weakref
+
+import pytest
+
+import rushlight as torch
+from rushlight import _C
+from rushlight._functorch.make_functional import make_functional
+from rushlight.autograd import forward_ad
+from rushlight.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+
+EPS = 1e-5
+
+
+def numeric(function):
+    """The Jacobian by central differences, as a function."""
+
+    def jacobian(x):
+        columns = []
+        for unit in torch.eye(x.numel(), dtype=x.dtype).reshape(-1, *x.shape):
+            columns.append((function(x + EPS * unit) - function(x - EPS * unit)) / (2 * EPS))
+        made = torch.stack(columns, -1)
+        return made.reshape(*made.shape[:-1], *x.shape)
+
+    return jacobian
+
+
+def along_units(function):
+    """The Jacobian by `jvp`, a column at a time."""
+
+    def jacobian(x):
+        units = torch.eye(x.numel(), dtype=x.dtype)
+        return torch.stack([jvp(function, (x,), (u,))[1] for u in units], -1)
+
+    return jacobian
+
+
+def by_rows(function):
+    """The Jacobian by `vjp`, all rows at once."""
+
+    def jacobian(x):
+        out, pull = vjp(function, x)
+        units = torch.eye(out.numel(), dtype=x.dtype).reshape(-1, *out.shape)
+        return vmap(pull)(units)[0].reshape(*out.shape, *x.shape)
+
+    return jacobian
+
+
+def by_elements(function):
+    """The Jacobian by `grad` of every element."""
+
+    def jacobian(x):
+        count = function(x).numel()
+        rows = [grad(lambda y, i=i: function(y).reshape(-1)[i])(x) for i in range(count)]
+        return torch.stack(rows).reshape(*function(x).shape, *x.shape)
+
+    return jacobian
+
+
+JACOBIANS = {
+    "jacrev": jacrev,
+    "jacfwd": jacfwd,
+    "jvp": along_units,
+    "vjp": by_rows,
+    "grad": by_elements,
+    "chunks": lambda f: jacrev(f, chunk_size=2),
+}
+
+
+def curved(x):
+    return torch.stack([x[0] * x[1] * x.sin().sum(), (x**3).sum(), x[0].exp() * x[-1]])
+
+
+def written(x):
+    made = torch.zeros_like(x)
+    for i in range(len(x)):
+        made[i] = x[i] ** 2 * x.sum()
+    made[1:].mul_(x[0])
+    return made
+
+
+@pytest.mark.parametrize("function", [curved, written])
+@pytest.mark.parametrize("name", JACOBIANS)
+def test_jacobians_are_those_of_differences(name, function):
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    assert torch.allclose(JACOBIANS[name](function)(x), numeric(function)(x), atol=1e-8)
+
+
+@pytest.mark.parametrize("names", list(itertools.product(JACOBIANS, repeat=2)))
+def test_second_derivatives_nest_in_every_way(names):
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    outer, inner = (JACOBIANS[name] for name in names)
+    for function in (curved, written):
+        wanted = numeric(jacrev(function))(x)
+        assert torch.allclose(outer(inner(function))(x), wanted, atol=1e-7)
+
+
+@pytest.mark.parametrize("names", list(itertools.product(("jacrev", "jacfwd", "jvp", "grad"), repeat=3)))
+def test_third_derivatives_nest_in_every_way(names):
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    made = curved
+    for name in names:
+        made = JACOBIANS[name](made)
+    assert torch.allclose(made(x), numeric(jacrev(jacrev(curved)))(x), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", JACOBIANS)
+def test_examples_keep_their_derivatives_apart(name):
+    x = torch.tensor([[0.3, -0.7], [1.1, 0.2], [-0.4, 0.9]], dtype=torch.float64)
+    wanted = torch.stack([numeric(curved)(row) for row in x])
+    assert torch.allclose(vmap(JACOBIANS[name](curved))(x), wanted, atol=1e-8)
+    whole = JACOBIANS[name](lambda rows: vmap(curved)(rows.reshape(3, 2)).reshape(-1))(x.reshape(-1))
+    blocks = whole.reshape(3, 3, 3, 2)
+    assert torch.allclose(blocks[[0, 1, 2], :, [0, 1, 2]], wanted, atol=1e-8)
+
+
+def test_captured_tensors_have_gradients_of_their_own():
+    w = torch.tensor([0.5, -1.5], dtype=torch.float64, requires_grad=True)
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    for transform in (jacrev, jacfwd):
+        found = torch.autograd.grad(transform(lambda y: curved(y * w))(x).sum(), w)[0]
+        wanted = numeric(lambda v: jacrev(lambda y: curved(y * v))(x).sum())(w.detach())
+        assert torch.allclose(found, wanted, atol=1e-7)
+
+
+class Cube(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.save_for_forward(inputs[0])
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x**2
+
+    @staticmethod
+    def jvp(ctx, t):
+        (x,) = ctx.saved_tensors
+        return t * 3 * x**2
+
+
+@pytest.mark.parametrize("names", list(itertools.product(("jacrev", "jacfwd", "jvp", "vjp"), repeat=2)))
+def test_functions_have_their_derivative_at_every_level(names):
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    outer, inner = (JACOBIANS[name] for name in names)
+    assert torch.allclose(outer(inner(Cube.apply))(x), numeric(jacrev(lambda y: y**3))(x), atol=1e-7)
+    rows = x.expand(3, 2)
+    assert torch.allclose(vmap(inner(Cube.apply))(rows)[1], numeric(lambda y: y**3)(x), atol=1e-8)
+
+
+def test_a_gradient_that_all_examples_share_is_summed_once():
+    class Parts(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y, y.cos()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, y = ctx.saved_tensors
+            return g * y, g * x - h * y.sin()
+
+    x = torch.rand(4, 3, dtype=torch.float64)
+    y = torch.rand(3, dtype=torch.float64)
+
+    def total(apply):
+        def run(x, y):
+            one, two = vmap(apply, (0, None))(x, y)
+            return one.sum() + two.sum()
+
+        return grad(run, (0, 1))(x, y)
+
+    for ours, wanted in zip(total(Parts.apply), total(lambda x, y: (x * y, y.cos())), strict=True):
+        assert torch.allclose(ours, wanted)
+
+
+def test_a_jvp_works_within_a_dual_level():
+    x, t = torch.tensor(0.3, dtype=torch.float64), torch.tensor(2.0, dtype=torch.float64)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        inner = jvp(torch.sin, (dual,), (torch.ones_like(x),))[1]
+        assert torch.allclose(forward_ad.unpack_dual(inner).tangent, -x.sin() * t)
+
+
+TRANSFORMS = {
+    "grad": lambda f: grad(f)(torch.ones(2)),
+    "vjp": lambda f: vjp(f, torch.ones(2)),
+    "jvp": lambda f: jvp(f, (torch.ones(2),), (torch.ones(2),)),
+    "vmap": lambda f: vmap(f)(torch.ones(3, 2)),
+    "jacrev": lambda f: jacrev(f)(torch.ones(2)),
+    "hessian": lambda f: hessian(f)(torch.ones(2)),
+    "vmap of grad": lambda f: vmap(grad(f))(torch.ones(3, 2)),
+    "grad of vmap": lambda f: grad(lambda x: vmap(f)(x).sum())(torch.ones(3, 2)),
+}
+transforms = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+
+
+def nothing_is_at_work():
+    return (
+        _C.top_level() is None
+        and forward_ad._current_level == -1
+        and torch.is_grad_enabled()
+        and not torch.is_inference_mode_enabled()
+        and _C.disabled_saved_hooks() is None
+    )
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit, RecursionError])
+@transforms
+def test_an_exception_ends_all_levels(transform, error):
+    def fails(x):
+        (x * 2).sum()
+        raise error("here")
+
+    with pytest.raises(error):
+        transform(fails)
+    assert nothing_is_at_work()
+    assert grad(torch.sin)(torch.tensor(0.0)) == 1
+
+
+@transforms
+def test_nothing_is_kept(transform):
+    seen = []
+
+    def run(x):
+        seen.append(weakref.ref(x))
+        return (x * x).sum()
+
+    def fails(x):
+        run(x)
+        raise ValueError
+
+    transform(run)
+    with pytest.raises(ValueError):
+        transform(fails)
+    gc.collect()
+    assert seen and all(each() is None for each in seen)
+
+
+@transforms
+def test_objects_do_not_grow_in_number(transform):
+    def run(x):
+        return (x * x).sum()
+
+    for _ in range(5):
+        transform(run)
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(50):
+        transform(run)
+    gc.collect()
+    assert len(gc.get_objects()) < before + 10
+
+
+def test_a_tensor_of_an_ended_level_is_what_it_stood_for():
+    kept = []
+    grad(lambda x: kept.append(x * 2) or x.sum())(torch.ones(2))
+    assert (kept[0] + 1).tolist() == [3, 3] and "lvl=-2" in repr(kept[0])
+    assert grad(lambda y: (y * kept[0]).sum())(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_an_escaped_batch_is_refused():
+    kept = []
+    vmap(lambda x: kept.append(x) or x)(torch.ones(3))
+    for use in (lambda x: x + 1, lambda x: vmap(lambda y: y + x)(torch.ones(3)), lambda x: x.sum()):
+        with pytest.raises(RuntimeError, match="escaped from inside a function being vmapped"):
+            use(kept[0])
+
+
+@pytest.mark.parametrize("slot", ["value", "level", "batched"])
+def test_what_it_stands_for_cannot_be_changed(slot):
+    def run(x):
+        for change in (lambda: setattr(x, slot, None), lambda: delattr(x, slot)):
+            with pytest.raises(AttributeError):
+                change()
+        return x.sum()
+
+    for transform in TRANSFORMS.values():
+        transform(run)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v.resize_(0),
+        lambda v: v.unsqueeze_(0),
+        lambda v: v.squeeze_(),
+        lambda v: v.t_(),
+        lambda v: v.set_(),
+        lambda v: v.set_(torch.tensor(3.0)),
+        lambda v: v.untyped_storage().resize_(0),
+    ],
+)
+@transforms
+def test_changes_behind_its_back_do_not_crash(transform, change):
+    def run(x):
+        try:
+            change(x.value)
+        except (RuntimeError, NotImplementedError):
+            return x.sum()
+        uses = [
+            lambda: x + 1, lambda: x[0], lambda: repr(x), lambda: x.view(-1), lambda: x.mul_(2), lambda: x @ x,
+            lambda: x.expand(3, *x.shape), lambda: torch.cat([x, x]), lambda: x.sort(), lambda: x.softmax(0),
+            lambda: x.as_strided((2,), (1,)), lambda: x.index_select(0, torch.tensor([1])), lambda: x.sum(),
+        ]  # fmt: skip
+        for use in uses:
+            try:
+                use()
+            except (RuntimeError, IndexError, ValueError):
+                pass
+        return (x * 1).sum()
+
+    try:
+        transform(run)
+    except (RuntimeError, IndexError, ValueError):
+        pass
+    assert nothing_is_at_work()
+
+
+def test_it_is_made_by_transforms_alone():
+    found = []
+    grad(lambda x: found.append(type(x)) or x.sum())(torch.ones(2))
+    (kind,) = found
+    for made in (kind(), torch.ones(2).as_subclass(kind), type("Of", (kind,), {})()):
+        for use in (lambda t: t + 1, lambda t: t.sum(), lambda t: t.tolist(), lambda t: t.item()):
+            with pytest.raises((RuntimeError, AttributeError, TypeError)):
+                use(made)
+
+
+@transforms
+def test_copies_are_refused(transform):
+    def run(x):
+        for copied in (copy.copy, copy.deepcopy):
+            with pytest.raises(NotImplementedError, match="Cannot access storage"):
+                copied(x)
+        return x.sum()
+
+    transform(run)
+
+
+def test_threads_do_not_see_each_others_levels():
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            x = torch.rand(3, dtype=torch.float64)
+            second = hessian(lambda y: (y**3).sum())(x)
+            pushed = jvp(lambda y: y**2, (x,), (x,))[1]
+            if not (torch.allclose(second, torch.diag(6 * x)) and torch.allclose(pushed, 2 * x * x)):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and nothing_is_at_work()
+
+
+@transforms
+def test_a_tensor_of_a_level_may_go_to_another_thread(transform):
+    def run(x):
+        answers = []
+
+        def work():
+            try:
+                answers.append((x * 2).sum())
+            except RuntimeError as error:
+                answers.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert len(answers) == 1
+        return (x * x).sum()
+
+    transform(run)
+    assert nothing_is_at_work()
+
+
+def test_levels_may_end_in_any_order():
+    first, second = _C.push_level(0, 0, ""), _C.push_level(2, 3, "error")
+    _C.pop_level(first)
+    _C.pop_level(second)
+    assert nothing_is_at_work()
+
+
+def test_a_functional_module_has_no_memory():
+    made, params = make_functional(torch.nn.Linear(2, 1))
+    assert torch.equal(made(params, torch.zeros(2)), params[1])
+    assert made.stateless_model.weight.is_meta
