@@ -55,7 +55,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 rushlight._C.set_function_mode(modes[1])
             return rushlight._C.requires_grad_(made, requires_grad)
         # A user's tensor subclass stays what it is; only a mark is put on it.
-        marked = data.detach().requires_grad_(requires_grad)
+        marked = rushlight._C.requires_grad_(data.detach(), requires_grad)
         if type(marked) is not kind:
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() "
@@ -111,7 +111,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
             data = rushlight.empty(0)
-        marked = data.detach().requires_grad_(data.requires_grad)
+        marked = rushlight._C.requires_grad_(data.detach(), data.requires_grad)
         marked.persistent = persistent
         marked._is_buffer = True
         return marked
