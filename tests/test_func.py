@@ -120,6 +120,22 @@ def test_examples_keep_their_derivatives_apart(name):
     assert torch.allclose(blocks[[0, 1, 2], :, [0, 1, 2]], wanted, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["jacrev", "vjp", "grad"])
+def test_writes_in_a_batch_have_derivatives(name):
+    def scaled(x):
+        made = x * 2
+        made.mul_(x.cos())
+        made[0].add_(x.sum())
+        return made
+
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64)
+    for function in (
+        lambda y: vmap(scaled, in_dims=1)(y.reshape(2, 1) * torch.ones(3, dtype=y.dtype)).sum(0),
+        lambda y: vmap(lambda s: scaled(y * s))(torch.tensor([0.5, 2.0], dtype=y.dtype)).sum(0),
+    ):
+        assert torch.allclose(JACOBIANS[name](function)(x), numeric(function)(x), atol=1e-8)
+
+
 def test_captured_tensors_have_gradients_of_their_own():
     w = torch.tensor([0.5, -1.5], dtype=torch.float64, requires_grad=True)
     x = torch.tensor([0.3, -0.7], dtype=torch.float64)

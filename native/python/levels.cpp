@@ -350,14 +350,25 @@ Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, 
     if (out) return Py_DECREF(call_in_place(called, given)), share(out->object());
     return wrapped(checked(call(called, given)).get(), number, false);
   }
+  Ref<PyObject> written;
+  if (out && recording() && is_tensor(PyTuple_GET_ITEM(values.get(), 0))) {
+    // What is recorded of the result keeps the old values.
+    static Primitive& clone = primitive("clone");
+    written = share(PyTuple_GET_ITEM(values.get(), 0));
+    PyObject* old = checked(call(clone, &PyTuple_GET_ITEM(values.get(), 0))).release();
+    PyTuple_SET_ITEM(values.get(), 0, old);
+    Py_DECREF(written.get());
+  }
   Ref<PyObject> size = checked(PyLong_FromLongLong(level.size));
-  PyObject* call_args[] = {const_cast<Primitive&>(op).object(),
-                           values.get(),
-                           batched.get(),
-                           size.get(),
-                           number,
-                           out ? Py_True : Py_False};
+  PyObject* call_args[] = {
+      const_cast<Primitive&>(op).object(), values.get(), batched.get(), size.get(), number,
+      out && !written ? Py_True : Py_False};
   Ref<PyObject> result = checked(PyObject_Vectorcall(batcher, call_args, 6, nullptr));
+  if (written) {
+    static Primitive& copy = primitive("copy");
+    PyObject* copy_args[] = {written.get(), result.get()};
+    Py_DECREF(checked(call_in_place(copy, copy_args)).release());
+  }
   return out ? share(out->object()) : wrapped(result.get(), number, true);
 }
 
