@@ -342,7 +342,20 @@ def _fitting(primal: Tensor, tangent: Tensor) -> Tensor:
         raise RuntimeError(
             f"Expected primal and tangent to have the same dtype, got {primal.dtype} and {tangent.dtype}"
         )
-    return tangent if tangent.dtype == primal.dtype else tangent.to(primal.dtype)
+    tangent = tangent if tangent.dtype == primal.dtype else tangent.to(primal.dtype)
+    if _levels_of(primal) - _levels_of(tangent):  # what is computed of the primal will be written into it
+        every = primal.new_ones((), dtype=_C.bool)
+        tangent = _C.ops.where(every, tangent, tangent)
+    return tangent
+
+
+def _levels_of(x: Any) -> set:
+    """The levels at work that a tensor belongs to."""
+    found = set()
+    while _C.is_leveled(x):
+        found.add((x.level, x.batched))
+        x = _C.living(x.value)
+    return found
 
 
 def _refuse_complex(api: str, values: list, are_inputs: bool) -> None:

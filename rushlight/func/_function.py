@@ -249,7 +249,9 @@ def _of_batches(cls: Any, in_dims: tuple, size: int, randomness: str) -> Any:
         outputs, dims = on_batch(lambda number, given: cls.forward(*given), (args, in_dims))
         flat, spec = tree_flatten(outputs)
         every = [
-            value.unsqueeze(0).expand(size, *value.shape) if isinstance(value, Tensor) and dim is None else value
+            value.unsqueeze(0).expand(size, *value.shape)
+            if isinstance(value, Tensor) and dim is None
+            else value
             for value, dim in zip(flat, tree_flatten(dims)[0], strict=True)
         ]  # so that each example has a gradient of its own
         whole.out_dims = tree_unflatten([0 if isinstance(value, Tensor) else None for value in flat], spec)
