@@ -1,5 +1,6 @@
 """`torch.func` by itself: derivatives against finite differences in every nesting, and what must hold of
-whatever a transformed function does: levels end, nothing is kept, tensors of levels that have ended harm nobody."""
+whatever a transformed function does: levels end, nothing is kept, tensors of levels that have ended harm
+nobody."""
 
 import contextlib
 import copy

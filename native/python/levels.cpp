@@ -208,12 +208,13 @@ Ref<PyObject> captured_write(const Primitive& op, PyObject* const* args) {
     } else {
       name = "inplace arithmetic";
     }
-    failf(PyExc_RuntimeError,
-          "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
-          "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
-          "being vmapped over %s. Please try to use out-of-place operators instead of %s. If said operator is "
-          "being called inside the PyTorch framework, please file a bug report instead.",
-          name.c_str(), place.c_str(), name.c_str());
+    failf(
+        PyExc_RuntimeError,
+        "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+        "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+        "being vmapped over %s. Please try to use out-of-place operators instead of %s. If said operator is "
+        "being called inside the PyTorch framework, please file a bug report instead.",
+        name.c_str(), place.c_str(), name.c_str());
   }
   Ref<PyObject> name = captured_write(op, args);
   const char* shown = name.get() == Py_None ? op.name.c_str() : PyUnicode_AsUTF8(name.get());
