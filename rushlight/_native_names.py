@@ -442,6 +442,8 @@ def _get_graph_executor_optimize(on: bool | None = None) -> bool:
 
 
 _PRIVATE = ("_swap", "NAMES", "_CachedTensors", "_dispatch_modes", "_operator_named")
+
+
 def _is_alias_of(a: Any, b: Any) -> bool:
     """Whether two tensors show the same memory."""
     while _C.is_leveled(a):  # which have none of their own

@@ -118,7 +118,7 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
             several = isinstance(found, tuple)
             results = found if several else (found,)
             places = _places(out_dims, len(results), name)
-            whole = []
+            whole: list[Any] = []
             for i, (result, place) in enumerate(zip(results, places, strict=True)):
                 if result is None and allow_none_pass_through:
                     whole.append(None)

@@ -439,3 +439,16 @@ def test_a_functional_module_has_no_memory():
     made, params = make_functional(torch.nn.Linear(2, 1))
     assert torch.equal(made(params, torch.zeros(2)), params[1])
     assert made.stateless_model.weight.is_meta
+
+
+def test_a_batch_of_nothing():
+    x = torch.zeros(0, 3)
+    for function, shape in (
+        (torch.func.grad(lambda x: (x**2).sum()), (0, 3)),
+        (lambda x: x.prod(), (0,)),
+        (lambda x: x.median(), (0,)),
+        (lambda x: x.argmax(), (0,)),
+        (lambda x: x.roll(1), (0, 3)),
+        (torch.func.jacrev(torch.sin), (0, 3, 3)),
+    ):
+        assert torch.vmap(function)(x).shape == shape

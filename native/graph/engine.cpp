@@ -14,9 +14,9 @@
 #include <thread>
 #include <unordered_map>
 
-#include "../python/levels.h"
 #include "../python/collector.h"
 #include "../python/forward_mode.h"
+#include "../python/levels.h"
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
 #include "custom.h"

@@ -205,7 +205,7 @@ PyObject* py_plain_gradients(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_detach(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "detach");
-    TensorRef alias = is_leveled(t)       ? detached_at_level(t)
+    TensorRef alias = is_leveled(t)      ? detached_at_level(t)
                       : asks_dispatch(t) ? dispatched_detach(t)
                                          : new_alias(t);
     Extra* extra = extra_of(alias.get());

@@ -133,8 +133,7 @@ bool any_dispatches(const Primitive& op, PyObject* const* args) {
 }
 
 void see_who_is_asked() {
-  only_classes_asked =
-      dispatching_now && !timing_now && !kernels_replaced && threads_with_mode == 0;
+  only_classes_asked = dispatching_now && !timing_now && !kernels_replaced && threads_with_mode == 0;
 }
 
 PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
@@ -162,9 +161,7 @@ void arrange_forwards(bool timing, bool dispatching) {
   timing_now = timing;
   dispatching_now = dispatching;
   for (uint32_t number = 1; Primitive* op = primitive_number(number); number++) {
-    op->forward = dispatching ? dispatched_forward
-                  : timing      ? timed_forward
-                                : reals()[number];
+    op->forward = dispatching ? dispatched_forward : timing ? timed_forward : reals()[number];
   }
   see_who_is_asked();
 }

@@ -395,9 +395,7 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     count = directions[0].shape[0]
     if not count:
         several_out, outputs = _as_tuple(func(*inputs), "outputs", None)
-        empty = [
-            tuple(rushlight.zeros((*o.shape, *x.shape), dtype=o.dtype) for x in inputs) for o in outputs
-        ]
+        empty = [tuple(rushlight.zeros((*o.shape, *x.shape), dtype=o.dtype) for x in inputs) for o in outputs]
         return several_out, tuple(empty)
     columns = []
     with level(BATCH, count) as number, forward_ad.dual_level():

@@ -23,18 +23,32 @@ _MAKE = ("empty", "ones", "zeros", "full", "arange", "linspace", "logspace", "ey
          "as_tensor", "from_numpy", "empty_strided", "tril_indices", "triu_indices", "complex32")  # fmt: skip
 
 
+def _mapped(function: Callable, structure: Any) -> Any:
+    """`tree_map`, at a third of its price for the structures that most are."""
+    kind = type(structure)
+    if kind is tuple:
+        return tuple([_mapped(function, part) for part in structure])
+    if kind is list:
+        return [_mapped(function, part) for part in structure]
+    if kind is dict:
+        return {key: _mapped(function, part) for key, part in structure.items()}
+    if isinstance(structure, Tensor):
+        return function(structure)
+    return structure if kind in (int, float, bool, str) else tree_map(function, structure)
+
+
 def raised(made: Any, number: int, batched: bool) -> Any:
     """Tensors in a structure as those of a level."""
 
     def one(value: Any) -> Any:
         return _C.raise_to_level(value, number, batched) if isinstance(value, Tensor) else value
 
-    return tree_map(one, made)
+    return _mapped(one, made)
 
 
 def lowered(given: Any, number: int) -> Any:
     """Tensors in a structure as they are below a level."""
-    return tree_map(lambda value: _C.lower_from_level(value, number), given)
+    return _mapped(lambda value: _C.lower_from_level(value, number), given)
 
 
 def run(handle: Any, args: tuple, kwargs: dict) -> Any:

@@ -25,6 +25,14 @@ class _ParameterMeta(type):
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
+def _marked(data, requires_grad):
+    """The tensor, to be differentiated with respect to or not. Where functions are transformed a program must not
+    say so, but of parameters."""
+    if rushlight._C.transforming():
+        return rushlight._C.requires_grad_(data, requires_grad)
+    return data.requires_grad_(requires_grad)
+
+
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that a Module lists among its parameters when it is assigned as an attribute.
 
@@ -55,7 +63,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 rushlight._C.set_function_mode(modes[1])
             return rushlight._C.requires_grad_(made, requires_grad)
         # A user's tensor subclass stays what it is; only a mark is put on it.
-        marked = rushlight._C.requires_grad_(data.detach(), requires_grad)
+        marked = _marked(data.detach(), requires_grad)
         if type(marked) is not kind:
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() "
@@ -111,7 +119,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
             data = rushlight.empty(0)
-        marked = rushlight._C.requires_grad_(data.detach(), data.requires_grad)
+        marked = _marked(data.detach(), data.requires_grad)
         marked.persistent = persistent
         marked._is_buffer = True
         return marked

@@ -39,7 +39,7 @@ def reduction(op: Any, batch: Batch, x: Any, *attributes: Any) -> Any:
     if every and op.__name__ in _OF_ONE:
         kept = (batch.size, *(1,) * count) if keepdim else (batch.size,)
         given[at], given[keep_at] = 1, False  # type: ignore[index]
-        return _reshaped(op(x.reshape(batch.size, -1), *given), kept)
+        return _reshaped(op(batch.rows(x), *given), kept)
     given[at] = tuple(range(1, count + 1)) if every else dims
     return op(x, *given)
 
@@ -50,13 +50,13 @@ _WHOLE = {"max": "amax", "min": "amin", "sum": "sum_dim", "mean": "mean_dim", "p
 @batching(*_WHOLE)
 def whole(op: Any, batch: Batch, x: Any, *dtype: Any) -> Any:
     """All elements of each example."""
-    return getattr(ops, _WHOLE[op.__name__])(x.reshape(batch.size, -1), 1 if op.__name__ == "prod" else (1,),
+    return getattr(ops, _WHOLE[op.__name__])(batch.rows(x), 1 if op.__name__ == "prod" else (1,),
                                              False, *dtype)  # fmt: skip
 
 
 @batching("median", "nanmedian")
 def median(op: Any, batch: Batch, x: Any) -> Any:
-    return getattr(ops, f"{op.__name__}_dim")(x.reshape(batch.size, -1), 1, False)[0]
+    return getattr(ops, f"{op.__name__}_dim")(batch.rows(x), 1, False)[0]
 
 
 def _scan(op: Any, batch: Batch, tensors: tuple, attributes: tuple, at: int) -> Any:
@@ -108,7 +108,7 @@ def roll(op: Any, batch: Batch, x: Any, shifts: Any, dims: Any) -> Any:
     if x.dim() == 1:
         return ops.clone(x)
     if not dims:
-        return op(x.reshape(batch.size, -1), shifts, (1,)).reshape(x.shape)
+        return op(batch.rows(x), shifts, (1,)).reshape(x.shape)
     return op(x, shifts, places(dims, x.dim() - 1))
 
 

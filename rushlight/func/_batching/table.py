@@ -8,6 +8,7 @@ example by example, which is as right, and slower; views must have one, for they
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -33,6 +34,10 @@ class Batch:
     def whole(self, x: Tensor, batched: bool) -> Tensor:
         """The tensor with a dimension for the examples, whether it differs among them or not."""
         return x if batched else x.unsqueeze(0).expand(self.size, *x.shape)
+
+    def rows(self, x: Tensor) -> Tensor:
+        """All elements of each example in a row, also where there are no examples."""
+        return x.reshape(self.size, math.prod(x.shape[1:]))
 
 
 def batching(*names: str) -> Callable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rushlight.func._batching.table import Batch, batching, ops, place, places
@@ -41,6 +42,9 @@ def expand(op: Any, batch: Batch, x: Any, size: Any) -> Any:
 
 @batching("view")
 def view(op: Any, batch: Batch, x: Any, size: Any) -> Any:
+    if not batch.size and -1 in size:  # of no examples, it is said by the others
+        known = math.prod(n for n in size if n != -1)
+        size = [math.prod(x.shape[1:]) // known if n == -1 and known else n for n in size]
     return op(x, (batch.size, *size))
 
 
