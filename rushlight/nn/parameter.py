@@ -26,8 +26,8 @@ class _ParameterMeta(type):
 
 
 def _marked(data, requires_grad):
-    """The tensor, to be differentiated with respect to or not. Where functions are transformed a program must not
-    say so, but of parameters."""
+    """The tensor, to be differentiated with respect to or not. Where functions are transformed a program must
+    not say so, but of parameters."""
     if rushlight._C.transforming():
         return rushlight._C.requires_grad_(data, requires_grad)
     return data.requires_grad_(requires_grad)
