@@ -61,6 +61,13 @@ int64_t place_of(uint64_t number) {
 }
 int64_t place_of(Tensor* t) { return place_of(number_of_level(t)); }
 
+// The level at a place that was found before: a collection may have run since, and ended a generator that
+// held a level.
+const Level& level_at(int64_t place) {
+  if (place < 0 || size_t(place) >= levels.size()) fail(PyExc_RuntimeError, "there is no such level");
+  return levels[size_t(place)];
+}
+
 [[noreturn]] void fail_escaped() {
   fail(
       PyExc_RuntimeError,
@@ -106,9 +113,10 @@ TensorRef wrap(Tensor* value, PyObject* number, bool batched) {
 class Below {
  public:
   explicit Below(size_t place) : before(modes), place(place), outer(suspended.size()) {
-    modes.grad = modes.grad && levels[place].grad;
-    modes.forward = levels[place].forward;
-    modes.inference = levels[place].inference;
+    const Level& level = level_at(int64_t(place));
+    modes.grad = modes.grad && level.grad;
+    modes.forward = level.forward;
+    modes.inference = level.inference;
     modes.derives = modes.unrecorded = false;
     suspended.insert(suspended.end(), levels.begin() + long(place), levels.end());
     levels.resize(place);
@@ -169,7 +177,7 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
   if (is_tensor(o)) {
     Tensor* t = living(as_tensor(o));
     if (!lifts || (is_leveled(t) && place_of(t) == place)) return share(t->object());
-    Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(levels[size_t(place)].number));
+    Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(level_at(place).number));
     return Ref<PyObject>(wrap(t, number.get(), false).release_object());
   }
   if (!PyTuple_Check(o) || depth == 0) return share(o);
@@ -232,9 +240,9 @@ void check_captured(const Primitive& op, PyObject* const* args, int64_t highest)
   Tensor* self = living(as_tensor(args[0]));
   int64_t own = is_leveled(self) ? place_of(self) : -1;
   for (int64_t at = int64_t(levels.size()) - 1; at > own && at > highest; at--) {
-    if (levels[size_t(at)].kind == Level::batch) continue;
+    if (level_at(at).kind == Level::batch) continue;
     if (captured_write(op, args).get() == Py_None) return;
-    refuse_write(op, args, levels[size_t(at)]);
+    refuse_write(op, args, level_at(at));
   }
 }
 
@@ -313,6 +321,7 @@ Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, u
     if (is_leveled(t) && number_of_level(t) == number) {
       any |= batched[i] = is_batched_there(t);
       t = value_of(t);
+      if (batched[i] && t->ndim == 0) return {};
       inner[i] = t->object();
     }
     if (first && first->dtype != t->dtype) return {};
@@ -330,7 +339,7 @@ Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, u
 
 Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, size_t place,
                        PyObject* number) {
-  const Level level = levels[place];
+  const Level level = level_at(int64_t(place));
   Below below{place};
   if (!out) {
     if (Ref<PyObject> result = elementwise_in_batch(op, args, level.number))
@@ -393,7 +402,7 @@ Raised::Raised(const Primitive& op, PyObject* const* given, bool in_place) : arg
     bool lifts = place >= 0 && int(i) < op.input_count;
     if (in_place && i == 0 && lifts) {
       Tensor* self = living(as_tensor(given[0]));
-      if (!is_leveled(self) || place_of(self) != place) refuse_write(op, given, levels[size_t(place)]);
+      if (!is_leveled(self) || place_of(self) != place) refuse_write(op, given, level_at(place));
     }
     made[i] = raised(given[i], place, lifts);
     room[i] = made[i].get();
@@ -409,7 +418,7 @@ Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out) 
   if (place < 0) return {};
   uint64_t number = levels[size_t(place)].number;
   Ref<PyObject> shown = checked(PyLong_FromUnsignedLongLong(number));
-  if (levels[size_t(place)].kind == Level::batch) return in_batch(op, args, out, size_t(place), shown.get());
+  if (level_at(place).kind == Level::batch) return in_batch(op, args, out, size_t(place), shown.get());
   PyObject* inner[MAX_ARGS];
   Ref<PyObject> held[MAX_ARGS];
   for (size_t i = 0; i < count; i++) {
