@@ -100,6 +100,9 @@ def zeros_as(like: Any, sizes: Any, strides: Any) -> Tensor:
     """Zeros of these sizes and strides, for as many examples as `like` has at every level; called by the
     native code."""
     if not _C.is_leveled(like):
+        zeros = like.new_zeros(sizes)
+        if zeros.stride() == tuple(strides):
+            return zeros
         room = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True)) + 1
         return like.new_zeros(max(room, 0)).as_strided(sizes, strides)
     if like.batched:

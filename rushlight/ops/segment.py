@@ -24,7 +24,7 @@ _NOT_ALL = (
 
 def _check_lengths(lengths, n):
     """Segments are of lengths that are not negative, and cover the n elements of a row."""
-    if somewhere(ops.lt(lengths, 0)):
+    if somewhere(ops.lt(lengths.min(), 0)):
         raise RuntimeError("lengths contains negative value!")
     if somewhere(ops.ne(lengths.sum(-1), n)):
         raise RuntimeError(_NOT_ALL)

@@ -4,7 +4,7 @@ import rushlight
 from rushlight import _C
 from rushlight.nn.functional._checks import functional, number, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
-from rushlight.ops._examples import somewhere
+from rushlight.ops._examples import somewhere, whole_batch
 from rushlight.ops._lacking import once
 from rushlight.ops._public import refuse_gradient, type_name
 
@@ -279,8 +279,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     classes = input.size(-1) if input.dim() else 1
     if target.is_complex():
         raise NotImplementedError(f"\"min_all\" not implemented for '{type_name(target.dtype)}'")
-    known = target.numel() and not target.is_meta
-    if known and somewhere((target < -1) | (target >= classes)):
+    given = whole_batch(target)
+    known = given.numel() and not given.is_meta
+    if known and (given.min().item() < -1 or given.max().item() >= classes):
         raise RuntimeError("argument #2 'target' is out of range")
     _require_full_precision("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:
