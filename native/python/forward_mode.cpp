@@ -103,8 +103,8 @@ TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
   int64_t moved = tangent_of_base->offset - base->offset;
   if (is_leveled(tangent_of_base)) {  // a batch of tangents has its own way to be viewed
     if (t->dtype != base->dtype || (t->flags ^ base->flags) & Tensor::LAZY) return {};
-    bool whole = t->offset == base->offset && same_sizes(t, base) &&
-                 std::ranges::equal(t->strides(), base->strides());
+    bool whole =
+        t->offset == base->offset && same_sizes(t, base) && std::ranges::equal(t->strides(), base->strides());
     if (whole) return share(tangent_of_base);
     static Primitive& as_strided = primitive("as_strided");
     Ref<PyObject> sizes(size_object(t->sizes())), strides(size_object(t->strides())),
