@@ -89,9 +89,9 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     """Sets the directory where files are kept.
 
     >>> before = rushlight.hub.get_dir()
-    >>> rushlight.hub.set_dir("/tmp/models")
+    >>> rushlight.hub.set_dir("models")
     >>> rushlight.hub.get_dir()
-    '/tmp/models'
+    'models'
     >>> rushlight.hub.set_dir(before)
     """
     global _hub_dir

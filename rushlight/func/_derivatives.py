@@ -93,6 +93,15 @@ _NO_HOOKS = (
 )
 
 
+def _with_aux(out: Any, called: str) -> tuple:
+    """The value of a function, and what it returns beside it."""
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise RuntimeError(
+            f"{called}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return out
+
+
 def _aux(value: Any, number: int) -> Any:
     """What a function returns beside its value, below the level: tensors only."""
     for each in tree_flatten(value)[0]:
@@ -116,12 +125,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
                 active = tree_map(_active, _chosen(args, argnums))
                 out = func(*args, **kwargs)
                 if has_aux:
-                    if not (isinstance(out, tuple) and len(out) == 2):
-                        raise RuntimeError(
-                            "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) "
-                            "if has_aux is True"
-                        )
-                    out, aux = out
+                    out, aux = _with_aux(out, "grad_and_value(f)(*args)")
                 if not isinstance(out, Tensor):
                     raise RuntimeError(
                         f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}"
@@ -186,12 +190,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             active = tree_map(_active, inner)
             out = func(*active)
             if has_aux:
-                if not (isinstance(out, tuple) and len(out) == 2):
-                    raise RuntimeError(
-                        "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux "
-                        "is True"
-                    )
-                out, aux = out
+                out, aux = _with_aux(out, "vjp(f, *primals)")
                 aux = _aux(aux, number)
             outs, out_spec = _outputs(out, "vjp(f, *primals)")
             for each in outs:
@@ -296,12 +295,7 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
             inner = _replaced(raised(primals, number, False), argnums, inner)
         out = func(*inner)
         if has_aux:
-            if not (isinstance(out, tuple) and len(out) == 2):
-                raise RuntimeError(
-                    "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) "
-                    "if has_aux is True"
-                )
-            out, aux = out
+            out, aux = _with_aux(out, called)
             aux = _aux(aux, number)
         outs, out_spec = _outputs(out, called)
         found = []
