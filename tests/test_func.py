@@ -6,6 +6,8 @@ import contextlib
 import copy
 import gc
 import itertools
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -452,3 +454,42 @@ def test_a_batch_of_nothing():
         (torch.func.jacrev(torch.sin), (0, 3, 3)),
     ):
         assert torch.vmap(function)(x).shape == shape
+
+
+def test_others_are_asked_after_a_transform():
+    """Levels begin to be asked about operations first, in a process of its own."""
+    program = """
+import rushlight as torch
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+seen = []
+
+class Log(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+class Noted(torch.Tensor):
+    @staticmethod
+    def __new__(cls, x):
+        return torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+    def __init__(self, x):
+        self.x = x
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        seen.append(str(func))
+        return cls(func(*(a.x if isinstance(a, cls) else a for a in args), **(kwargs or {})))
+
+x = torch.ones(3)
+assert torch.vmap(torch.sin)(x).shape == (3,)
+assert torch.equal(x * 2, torch.full((3,), 2.0))
+with Log():
+    x.cos()
+assert seen == ["aten.cos.default"], seen
+assert (torch.eye(2).to_sparse() * 2).to_dense().sum() == 4
+assert torch.equal((Noted(x).exp()).x, x.exp()) and seen[-1] == "aten.exp.default"
+assert torch.func.grad(lambda x: (x * x).sum())(x).tolist() == [2.0] * 3
+assert torch.equal((Noted(x) + 1).x, x + 1)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -11,6 +11,10 @@ namespace rl {
 extern bool dispatching_classes;  // a tensor of such a class has been made
 bool class_dispatches(PyTypeObject* type);
 void start_dispatching();  // to be called when the first tensor of such a class is made
+// The same of tensors of levels (python/levels.h): while there are no others, nobody is asked unless one of
+// those is alive.
+void start_dispatching_levels();
+extern bool dispatching_only_levels;
 
 inline bool dispatches(const Tensor* t) {
   return dispatching_classes && !is_plain_tensor(reinterpret_cast<PyObject*>(const_cast<Tensor*>(t))) &&

@@ -142,11 +142,18 @@ PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
 
 }  // namespace
 
+namespace {
+// No mode, no tensor of a class that is asked, no function that is being transformed.
+bool nobody_there() {
+  return dispatching_only_levels && only_classes_asked && !leveled_alive && !inside_levels();
+}
+}  // namespace
+
 Forward real_forward(const Primitive& op) { return reals().empty() ? op.forward : reals()[op.number]; }
 bool dispatching_forwards() { return dispatching_now; }
 
 bool may_be_asked(PyObject* const* args, Py_ssize_t count) {
-  if (!dispatching_now) return false;
+  if (!dispatching_now || nobody_there()) return false;
   bool asked = mode_here || kernels_replaced || (leveled_type && inside_levels());
   for (Py_ssize_t i = 0; i < count && !asked; i++) asked = any_dispatches(args[i]);
   return asked;
@@ -165,7 +172,7 @@ void arrange_forwards(bool timing, bool dispatching) {
   }
   see_who_is_asked();
 }
-bool dispatching_classes = false;
+bool dispatching_classes = false, dispatching_only_levels = false;
 PyTypeObject *sparse_type = nullptr, *compressed_type = nullptr;
 
 bool asks_about(const Primitive& op, PyObject* const* args) {
@@ -204,7 +211,14 @@ bool class_dispatches(PyTypeObject* type) {
   return _PyType_Lookup(type, name) != _PyType_Lookup(TensorType, name);
 }
 
+void start_dispatching_levels() {
+  if (dispatching_classes) return;
+  start_dispatching();
+  dispatching_only_levels = true;
+}
+
 void start_dispatching() {
+  dispatching_only_levels = false;
   if (dispatching_classes) return;
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.utils._python_dispatch"));
   dispatching_classes = true;
@@ -298,7 +312,8 @@ PyObject* asked_forward(const Primitive& op, PyObject* const* args, Tensor* out)
 }  // namespace
 
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (only_classes_asked && !any_dispatches(op, args)) return run_real_forward(op, args, out);
+  if (only_classes_asked && (nobody_there() || !any_dispatches(op, args)))
+    return run_real_forward(op, args, out);
   return asks_about(op, args) ? asked_forward(op, args, out) : next_forward(op, args, out);
 }
 

@@ -14,6 +14,7 @@
 namespace rl {
 
 PyTypeObject* leveled_type = nullptr;
+int64_t leveled_alive = 0;
 
 namespace {
 

@@ -13,6 +13,7 @@
 namespace rl {
 
 extern PyTypeObject* leveled_type;  // null until the first transform
+extern int64_t leveled_alive;       // how many tensors of levels there are: none, and nobody looks for them
 inline bool is_leveled(const PyObject* o) { return leveled_type && Py_TYPE(o) == leveled_type; }
 inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<const PyObject*>(t)); }
 

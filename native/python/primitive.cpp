@@ -637,7 +637,7 @@ PyObject* write_raised(Primitive& op, PyObject* const* args) {
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
-  if (leveled_type) [[unlikely]]
+  if (leveled_alive) [[unlikely]]
     return call_raised(op, args);
   if (op.options & (Primitive::ASKS_FIRST | Primitive::TAKEN_APART)) {
     if (op.options & Primitive::TAKEN_APART) {
@@ -649,7 +649,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   return call_closed(op, args);
 }
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
-  if (leveled_type) [[unlikely]]
+  if (leveled_alive) [[unlikely]]
     return write_raised(op, args);
   if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
     return write_closed(op, ClosedArguments(op, args).args);

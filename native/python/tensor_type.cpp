@@ -72,6 +72,7 @@ void tensor_dealloc(PyObject* self) {
   Tensor* t = self_tensor(self);
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
+  if (is_leveled(self)) leveled_alive--;
   if (t->weakrefs) {
     leave_node(t);  // a callback may ask the node for this tensor
     PyObject_ClearWeakRefs(self);
@@ -533,11 +534,13 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
          "sure "
          "your class inherits from Tensor.");
   }
-  if (!dispatching_classes && class_dispatches(type)) start_dispatching();
+  if (type == leveled_type) start_dispatching_levels();
+  else if ((!dispatching_classes || dispatching_only_levels) && class_dispatches(type)) start_dispatching();
   if (type != ParameterType) expect_loops();  // through its class
   PyObject* shell = type->tp_alloc(type, 0);
   if (!shell) throw PythonError{};
   TensorRef result(as_tensor(shell));
+  if (type == leveled_type) leveled_alive++;
   result->dtype = t->dtype;
   set_geometry(result.get(), t->sizes(), t->strides());
   result->offset = t->offset;
