@@ -619,7 +619,7 @@ PyObject* call_closed(Primitive& op, PyObject* const* args);
 PyObject* write_closed(Primitive& op, PyObject* const* args);
 
 // Where tensors of a level may be among the arguments (levels.h).
-PyObject* call_raised(Primitive& op, PyObject* const* args) {
+[[gnu::noinline]] PyObject* call_raised(Primitive& op, PyObject* const* args) {
   if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
     return call_closed(op, Raised(op, ClosedArguments(op, args).args, false).args);
   Raised raised(op, args, false);
@@ -628,7 +628,7 @@ PyObject* call_raised(Primitive& op, PyObject* const* args) {
   }
   return call_closed(op, raised.args);
 }
-PyObject* write_raised(Primitive& op, PyObject* const* args) {
+[[gnu::noinline]] PyObject* write_raised(Primitive& op, PyObject* const* args) {
   if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
     return write_closed(op, Raised(op, ClosedArguments(op, args).args, true).args);
   return write_closed(op, Raised(op, args, true).args);
