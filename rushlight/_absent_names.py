@@ -61,10 +61,12 @@ _functorch.eager_transforms: grad=func.grad grad_and_value=func.grad_and_value h
 _functorch.vmap: Tensor=Tensor vmap=func.vmap _add_batch_dim=func._stack._add_batch_dim
     _remove_batch_dim=func._stack._remove_batch_dim
     _broadcast_to_and_flatten=utils._pytree._broadcast_to_and_flatten tree_flatten=utils._pytree.tree_flatten
-    tree_unflatten=utils._pytree.tree_unflatten tree_map_=utils._pytree.tree_map_ _create_batched_inputs
-    _get_name=func._vmap.name_of _maybe_remove_batch_dim
+    tree_unflatten=utils._pytree.tree_unflatten tree_map_=utils._pytree.tree_map_
+    _create_batched_inputs=func._vmap._create_batched_inputs _get_name=func._vmap.name_of
+    _maybe_remove_batch_dim=func._vmap._maybe_remove_batch_dim
     _process_batched_inputs=func._vmap._process_batched_inputs
-    _check_randomness_arg=func._vmap._check_randomness vmap_impl=func._vmap.vmap_impl _unwrap_batched
+    _check_randomness_arg=func._vmap._check_randomness vmap_impl=func._vmap.vmap_impl
+    _unwrap_batched=func._vmap._unwrap_batched
 _functorch.deprecated: combine_state_for_ensemble=func._deprecated.combine_state_for_ensemble
     functionalize=func._deprecated.functionalize grad=func._deprecated.grad
     grad_and_value=func._deprecated.grad_and_value hessian=func._deprecated.hessian

@@ -493,3 +493,73 @@ assert torch.equal((Noted(x) + 1).x, x + 1)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+class Pair:
+    """A batch of two tensors that is no pytree."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def map(self, function):
+        return Pair(function(self.x), function(self.y))
+
+
+def test_libraries_replace_the_steps_of_vmap_for_batches_of_their_own(monkeypatch):
+    from rushlight._functorch import vmap as steps
+
+    def process(in_dims, args, func):
+        assert all(isinstance(arg, Pair) for arg in args)
+        dims = steps._broadcast_to_and_flatten(in_dims, steps.tree_flatten(args)[1])
+        return args[0].x.size(dims[0]), dims, list(args), steps.tree_flatten(args)[1]
+
+    def create(dims, values, level, spec):
+        given = [
+            pair.map(lambda t, dim=dim: steps._add_batch_dim(t, dim, level))
+            for pair, dim in zip(values, dims, strict=True)
+        ]
+        return steps.tree_unflatten(given, spec)
+
+    def unwrap(result, out_dims, level, size, func):
+        return result.map(
+            lambda t: steps._maybe_remove_batch_dim(steps._get_name(func), t, level, size, out_dims)
+        )
+
+    def seen(pair):
+        shapes.append((pair.x.shape, pair.y.shape))
+        return Pair(pair.x.sin(), torch.ones(2))
+
+    shapes = []
+    pair = Pair(torch.randn(2, 3), torch.randn(4, 3, 5))
+    with pytest.raises(ValueError, match="but the input is of type"):
+        vmap(seen, in_dims=1)(pair)
+    for name, function in (("process", process), ("create", create), ("unwrap", unwrap)):
+        rest = "" if name == "unwrap" else "_inputs"
+        monkeypatch.setattr(steps, f"_{name}_batched{rest}", function)
+    out = vmap(seen, in_dims=1, out_dims=1)(pair)
+    assert shapes == [((2,), (4, 5))]
+    assert torch.equal(out.x, pair.x.sin()) and torch.equal(out.y, torch.ones(2, 3))
+    monkeypatch.setattr(steps, "_unwrap_batched", lambda result, *rest: "whatever it makes of it")
+    assert vmap(seen, in_dims=1)(pair) == "whatever it makes of it"
+    monkeypatch.undo()
+    assert torch.equal(vmap(torch.sin)(pair.x), pair.x.sin())
+
+
+def test_one_result_of_a_batch_is_refused_where_it_has_no_place():
+    from rushlight._functorch.vmap import _maybe_remove_batch_dim
+
+    def function(x):
+        assert torch.equal(_maybe_remove_batch_dim("f", torch.ones(2), 1, 3, 0), torch.ones(3, 2))
+        assert torch.equal(_maybe_remove_batch_dim("f", x, 1, 3, 0), torch.arange(3.0))
+        assert _maybe_remove_batch_dim("f", 5, 1, 3, None) == 5
+        for value, dim, words in (
+            (x, None, "can not return a BatchedTensor"),
+            (5, 0, "must only return Tensors"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                _maybe_remove_batch_dim("f", value, 1, 3, dim)
+        with pytest.raises(RuntimeError, match="there is no level 2"):
+            _maybe_remove_batch_dim("f", x, 2, 3, 0)
+        return x
+
+    vmap(function)(torch.arange(3.0))

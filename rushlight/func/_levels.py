@@ -11,8 +11,8 @@ from rushlight.func._named import intercept, lowered, raised
 from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Leveled, Tensor
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowered", "raised",
-           "tree_flatten", "tree_map", "tree_unflatten"]  # fmt: skip
+__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowered", "number_of",
+           "raised", "tree_flatten", "tree_map", "tree_unflatten"]  # fmt: skip
 
 _C.set_leveled_type(Leveled, compute)
 for _name in Leveled.__slots__:  # written by the native code alone
@@ -28,3 +28,11 @@ def level(kind: int, size: int = 0, randomness: str = "") -> Iterator[int]:
         yield number
     finally:
         _C.pop_level(number)
+
+
+def number_of(level: int) -> int:
+    """The number of a level that torch counts from the outside in, beginning with 1."""
+    levels = _C.all_levels()
+    if not 1 <= level <= len(levels):
+        raise RuntimeError(f"there is no level {level}")
+    return levels[level - 1][0]

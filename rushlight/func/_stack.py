@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight.func._allowed import allowed
+from rushlight.func._levels import number_of
 from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Tensor
 
 
@@ -187,33 +188,26 @@ def _vmap_decrement_nesting() -> int:
     return _pop(BATCH)
 
 
-def _number(level: int) -> int:
-    levels = _C.all_levels()
-    if not 1 <= level <= len(levels):
-        raise RuntimeError(f"there is no level {level}")
-    return levels[level - 1][0]
-
-
 def _wrap_for_grad(tensor: Tensor, level: int) -> Tensor:
-    return _C.raise_to_level(tensor, _number(level), False)
+    return _C.raise_to_level(tensor, number_of(level), False)
 
 
 def _unwrap_for_grad(tensor: Tensor, level: int) -> Tensor:
-    return _C.lower_from_level(tensor, _number(level))
+    return _C.lower_from_level(tensor, number_of(level))
 
 
 def _add_batch_dim(tensor: Tensor, batch_dim: int, level: int) -> Tensor:
     from rushlight.func._vmap import batched_at
 
-    number = _number(level)
+    number = number_of(level)
     return _C.below_level(number, batched_at, tensor, number, batch_dim % tensor.dim())
 
 
 def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
     from rushlight.func._vmap import _together
 
-    number = _number(level)
-    return _C.below_level(number, _together, tensor, number, batch_size, out_dim, _remove_batch_dim)
+    number = number_of(level)
+    return _C.below_level(number, _together, tensor, number, batch_size, out_dim, "_remove_batch_dim")
 
 
 def get_inplace_requires_grad_allowed() -> bool:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
-from rushlight.func._levels import BATCH, Tensor, level, lowered, tree_flatten, tree_map, tree_unflatten
+from rushlight.func._levels import (
+    BATCH,
+    Tensor,
+    level,
+    lowered,
+    number_of,
+    tree_flatten,
+    tree_map,
+    tree_unflatten,
+)
 from rushlight.utils._pytree import _broadcast_to_and_flatten
 
 
@@ -103,22 +113,21 @@ def together(value: Any, number: int, size: int) -> Tensor:
     return inner.unsqueeze(0).expand(size, *inner.shape)
 
 
-def _together(value: Any, number: int, size: int, dim: int | None, func: Any) -> Any:
+def _together(value: Any, number: int, size: int, dim: int | None, name: str) -> Any:
     """A result with its examples along `dim`."""
     if not isinstance(value, Tensor):
         if dim is None:
             return value
         raise ValueError(
-            f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type "
-            f"{type(value)}. Did you mean to set out_dims= to None for output?"
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to "
+            "set out_dims= to None for output?"
         )
     inner = _C.lower_from_level(value, number)
     batched = inner is not value and getattr(value, "batched", False)
     if dim is None:
         if batched:
             raise ValueError(
-                f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim "
-                "is None"
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
             )
         return inner
     if not batched:
@@ -126,22 +135,63 @@ def _together(value: Any, number: int, size: int, dim: int | None, func: Any) ->
     return inner.movedim(0, dim) if dim else inner
 
 
+# Note [the steps of vmap]
+# Libraries put functions of their own in the place of `_process_batched_inputs`, `_create_batched_inputs` and
+# `_unwrap_batched` of torch._functorch.vmap, so that whole batches of their own kind (tensordict's) can be
+# mapped over. So these have torch's names and arguments, and `vmap` asks that module for them, if it was
+# imported. A level is the number of the transforms at work, as everywhere in torch._functorch.
+
+
+def _steps() -> Any:
+    """Where the steps are looked up; see Note [the steps of vmap]."""
+    return sys.modules.get("rushlight._functorch.vmap") or sys.modules[__name__]
+
+
+def _process_batched_inputs(in_dims: Any, args: tuple, func: Any) -> tuple:
+    """The size of the batch, where each argument has its examples, the arguments and their structure."""
+    values, dims, spec = _in_dims(in_dims, args, func)
+    return _size(values, dims), dims, values, spec
+
+
+def _create_batched_inputs(flat_in_dims: list, flat_args: list, vmap_level: int, args_spec: Any) -> Any:
+    """The arguments for one example: batches as tensors of the level."""
+    number = number_of(vmap_level)
+    given = [
+        value if dim is None else _C.below_level(number, batched_at, value, number, dim)
+        for value, dim in zip(flat_args, flat_in_dims, strict=True)
+    ]
+    return tree_unflatten(given, args_spec)
+
+
+def _unwrap_batched(
+    batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable
+) -> Any:
+    """The results of all examples."""
+    flat, spec = tree_flatten(batched_outputs)
+    number, name = number_of(vmap_level), name_of(func)
+    out = [
+        _C.below_level(number, _together, value, number, batch_size, place, name)
+        for value, place in zip(flat, _out_dims(out_dims, spec, func), strict=True)
+    ]
+    return tree_unflatten(out, spec)
+
+
+def _maybe_remove_batch_dim(
+    name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: int | None
+) -> Any:
+    """One result of all examples; without a place for them it must be the same for all."""
+    number = number_of(vmap_level)
+    return _C.below_level(number, _together, batched_output, number, batch_size, out_dim, name)
+
+
 def run(func: Callable, size: int, values: list, dims: list, spec: Any, out_dims: Any, randomness: str,
         kwargs: dict) -> Any:  # fmt: skip
     """One batch, all of it at once."""
-    with level(BATCH, size, randomness) as number:
-        given = [
-            value if dim is None else _C.below_level(number, batched_at, value, number, dim)
-            for value, dim in zip(values, dims, strict=True)
-        ]
-        result = func(*tree_unflatten(given, spec), **kwargs)
-        flat, out_spec = tree_flatten(result)
-        places = _out_dims(out_dims, out_spec, func)
-        out = [
-            _C.below_level(number, _together, value, number, size, place, func)
-            for value, place in zip(flat, places, strict=True)
-        ]
-    return tree_unflatten(out, out_spec)
+    steps = _steps()
+    with level(BATCH, size, randomness):
+        depth = len(_C.all_levels())
+        result = func(*steps._create_batched_inputs(dims, values, depth, spec), **kwargs)
+        return steps._unwrap_batched(result, out_dims, depth, size, func)
 
 
 def _check_randomness(randomness: Any) -> None:
@@ -177,8 +227,7 @@ def vmap(
     def batched(*args: Any, **kwargs: Any) -> Any:
         import rushlight
 
-        values, dims, spec = _in_dims(in_dims, args, func)
-        size = _size(values, dims)
+        size, dims, values, spec = _steps()._process_batched_inputs(in_dims, args, func)
         if chunk_size is None or size <= chunk_size:
             return run(func, size, values, dims, spec, out_dims, randomness, kwargs)
         parts = []
@@ -210,12 +259,6 @@ def vmap_impl(
     return vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)(*args, **kwargs)
 
 
-def _process_batched_inputs(in_dims: Any, args: tuple, func: Any) -> tuple:
-    """The size of the batch, where each argument has its examples, the arguments and their structure."""
-    values, dims, spec = _in_dims(in_dims, args, func)
-    return _size(values, dims), dims, values, spec
-
-
 def _concatenated(parts: list, out_dims: Any, func: Callable) -> Any:
     import rushlight
 
@@ -240,8 +283,8 @@ def chunk_vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        values, dims, _ = _in_dims(in_dims, args, func)
-        each = -(-_size(values, dims) // chunks)
+        size = _steps()._process_batched_inputs(in_dims, args, func)[0]
+        each = -(-size // chunks)
         return vmap(func, in_dims, out_dims, randomness, chunk_size=each)(*args, **kwargs)
 
     return batched
