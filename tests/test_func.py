@@ -563,3 +563,38 @@ def test_one_result_of_a_batch_is_refused_where_it_has_no_place():
         return x
 
     vmap(function)(torch.arange(3.0))
+
+
+def test_a_library_may_keep_the_tensors_of_a_level_for_the_next_batch_of_that_size(monkeypatch):
+    from rushlight._functorch import vmap as steps
+
+    kept = {}
+
+    def create(dims, values, level, spec):
+        key = level, values[0].size(dims[0])
+        if key not in kept:
+            kept[key] = [steps._add_batch_dim(x, dim, level) for x, dim in zip(values, dims, strict=True)]
+        return steps.tree_unflatten(kept[key], spec)
+
+    monkeypatch.setattr(steps, "_create_batched_inputs", create)
+    w = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    with torch.no_grad():
+        vmap(torch.sum)(w)
+    for _ in range(2):  # what is kept is the parameter, not a copy
+        (g,) = torch.autograd.grad(vmap(lambda x: (x * x).sum())(w).sum(), w)
+        assert torch.equal(g, 2 * w)
+        with torch.no_grad():
+            w += 1
+    assert torch.equal(vmap(torch.sum)(torch.zeros(3, 2)), torch.zeros(3))  # of another size: others
+    assert torch.equal(vmap(torch.sum)(w), w.sum(1)) and len(kept) == 2
+
+    numbers = [_C.push_level(2, 3, "error")]
+    again = _C.push_level(2, 3, "error", numbers[0])  # at work: it gets a number of its own
+    _C.pop_level(again)
+    below = _C.below_level(numbers[0], _C.push_level, 2, 3, "error", numbers[0])
+    _C.pop_level(numbers[0])
+    assert _C.push_level(2, 3, "error", numbers[0]) == numbers[0]
+    _C.pop_level(numbers[0])
+    never = _C.push_level(2, 3, "error", 2**60)
+    _C.pop_level(never)
+    assert len({numbers[0], again, below, never, 2**60}) == 5

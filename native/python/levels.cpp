@@ -20,7 +20,7 @@ namespace {
 
 struct Level {
   enum Kind : int { gradients, tangents, batch };
-  uint64_t number = 0;  // never used twice
+  uint64_t number = 0;  // used again only for batches of one size, see Note [the steps of vmap]
   Kind kind = gradients;
   int64_t size = 0;                  // of the batch
   PyObject* randomness = nullptr;    // interned str, lives for ever: what random functions do in a batch
@@ -553,10 +553,12 @@ PyObject* py_set_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// push_level(kind, size, randomness) -> number: a transform begins; 0: grad, 1: jvp, 2: vmap.
+// push_level(kind, size, randomness, again=0) -> number: a transform begins; 0: grad, 1: jvp, 2: vmap.
+// `again`: the number of a batch of this size that has ended, whose tensors are to be alive once more.
 PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    if (n != 3 || !leveled_type) fail(PyExc_TypeError, "push_level(kind, size, randomness) expected");
+    if ((n != 3 && n != 4) || !leveled_type)
+      fail(PyExc_TypeError, "push_level(kind, size, randomness, again=0) expected");
     long kind = PyLong_AsLong(args[0]);
     long long size = PyLong_AsLongLong(args[1]);
     if (PyErr_Occurred()) throw PythonError{};
@@ -568,10 +570,15 @@ PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
       if (!std::strcmp(one, randomness)) known = checked(PyUnicode_InternFromString(one)).release();
     }
     if (!known) fail(PyExc_ValueError, "push_level: no such randomness");
-    levels.push_back(
-        {++last_number, Level::Kind(kind), size, known, modes.grad, modes.forward, modes.inference});
+    uint64_t number = n == 4 ? PyLong_AsUnsignedLongLong(args[3]) : 0;
+    if (PyErr_Occurred()) throw PythonError{};
+    auto taken = [number](const Level& level) { return level.number == number; };
+    if (!number || number > last_number || std::ranges::any_of(levels, taken) ||
+        std::ranges::any_of(suspended, taken))
+      number = ++last_number;
+    levels.push_back({number, Level::Kind(kind), size, known, modes.grad, modes.forward, modes.inference});
     if (kind != Level::batch) modes.inference = false;
-    return PyLong_FromUnsignedLongLong(last_number);
+    return PyLong_FromUnsignedLongLong(number);
   });
 }
 

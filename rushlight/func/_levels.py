@@ -20,10 +20,10 @@ for _name in Leveled.__slots__:  # written by the native code alone
 
 
 @contextlib.contextmanager
-def level(kind: int, size: int = 0, randomness: str = "") -> Iterator[int]:
-    """A transform at work; gives the number of its level."""
+def level(kind: int, size: int = 0, randomness: str = "", again: int = 0) -> Iterator[int]:
+    """A transform at work; gives the number of its level: `again`, if that is free."""
     intercept()
-    number = _C.push_level(kind, size, randomness)
+    number = _C.push_level(kind, size, randomness, again)
     try:
         yield number
     finally:

@@ -139,7 +139,12 @@ def _together(value: Any, number: int, size: int, dim: int | None, name: str) ->
 # Libraries put functions of their own in the place of `_process_batched_inputs`, `_create_batched_inputs` and
 # `_unwrap_batched` of torch._functorch.vmap, so that whole batches of their own kind (tensordict's) can be
 # mapped over. So these have torch's names and arguments, and `vmap` asks that module for them, if it was
-# imported. A level is the number of the transforms at work, as everywhere in torch._functorch.
+# imported. A level is the number of the transforms at work, as everywhere in torch._functorch. By that number
+# tensordict keeps tensors of a level for the next `vmap` of the same batch. So a level whose tensors are made
+# by a library has the number of the last one at its depth with batches of its size: they are alive again.
+
+
+_numbers: dict[tuple[int, int], int] = {}  # of levels at a depth with batches of a size, if made by libraries
 
 
 def _steps() -> Any:
@@ -188,8 +193,12 @@ def run(func: Callable, size: int, values: list, dims: list, spec: Any, out_dims
         kwargs: dict) -> Any:  # fmt: skip
     """One batch, all of it at once."""
     steps = _steps()
-    with level(BATCH, size, randomness):
-        depth = len(_C.all_levels())
+    depth = len(_C.all_levels()) + 1
+    foreign = steps._create_batched_inputs is not _create_batched_inputs
+    again = _numbers.get((depth, size), 0) if foreign else 0
+    with level(BATCH, size, randomness, again) as number:
+        if foreign:
+            _numbers[depth, size] = number
         result = func(*steps._create_batched_inputs(dims, values, depth, spec), **kwargs)
         return steps._unwrap_batched(result, out_dims, depth, size, func)
 
