@@ -598,3 +598,33 @@ def test_a_library_may_keep_the_tensors_of_a_level_for_the_next_batch_of_that_si
     never = _C.push_level(2, 3, "error", 2**60)
     _C.pop_level(never)
     assert len({numbers[0], again, below, never, 2**60}) == 5
+
+
+def test_a_jacobian_has_the_structure_of_the_arguments_not_of_rows_of_gradients():
+    class Sizes(tuple):  # equal structures may be of different sizes
+        __slots__ = ()
+        __hash__ = tuple.__hash__
+
+        def __eq__(self, other):
+            return isinstance(other, Sizes)
+
+    class Sized:
+        def __init__(self, x, sizes):
+            assert tuple(x.shape[: len(sizes)]) == tuple(sizes)
+            self.x, self.sizes, self.shape = x, Sizes(sizes), tuple(sizes)
+
+    def unflatten(values, sizes):  # as tensordict does: sizes that no longer fit are found anew
+        shape = values[0].shape
+        fits = tuple(shape[: len(sizes)]) == tuple(sizes)
+        return Sized(values[0], sizes if fits else shape[: len(shape) - 1])
+
+    torch.utils._pytree.register_pytree_node(Sized, lambda s: ([s.x], s.sizes), unflatten)
+    try:
+        for step in (None, 1, 2):
+            got = jacrev(lambda s: s.x.sin().sum(1), chunk_size=step)(Sized(torch.ones(2, 3), (2,)))
+            assert got.x.shape == (2, 2, 3) and tuple(got.sizes) == (2,), step
+        for function in (jacfwd(jacrev(lambda s: s.x.sin().sum())), hessian(lambda s: s.x.sin().sum())):
+            for sizes in ((), (2,)):
+                assert function(Sized(torch.ones(2, 3), sizes)).x.x.shape == (2, 3, 2, 3)
+    finally:
+        torch.utils._pytree.SUPPORTED_NODES.pop(Sized)

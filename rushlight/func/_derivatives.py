@@ -407,7 +407,8 @@ def jacrev(
             return func(*_replaced(args, argnums, values if several else values[0]), **kwargs)
 
         primals = chosen if several else (chosen,)
-        _refuse_complex("jacrev", tree_flatten(primals)[0], True)
+        ins, in_spec = tree_flatten(primals)
+        _refuse_complex("jacrev", ins, True)
         if has_aux:
             out, pull, aux = vjp(of_chosen, *primals, has_aux=True)
         else:
@@ -418,13 +419,10 @@ def jacrev(
         total = units[0].shape[0]
         step = chunk_size or total
         rows: list = []
-        in_spec: Any = None
         for start in range(0, total, step) if total else (0,):
             some = tree_unflatten([part[start : start + step] for part in units], out_spec)
-            found, in_spec = tree_flatten(vmap(pull)(some) if step > 1 or start else _single(pull, some))
-            rows.append(found)
+            rows.append(tree_flatten(vmap(pull)(some) if step > 1 or start else _single(pull, some))[0])
         columns = [part[0] if len(rows) == 1 else rushlight.cat(part) for part in zip(*rows, strict=True)]
-        ins = tree_flatten(primals)[0]
         counts = [value.numel() for value in outs]
         split = [column.split(counts, 0) for column in columns]
         jacobians = []
@@ -467,14 +465,14 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
             out = _jvp(wrapped, args, along, argnums, False, has_aux)
             return (out[1], out[2]) if has_aux else (out[1],)
 
-        results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(units)
+        results = vmap(push, randomness=randomness, out_dims=(0, None) if has_aux else 0)(units)
         outs, out_spec = tree_flatten(results[0])
         _refuse_complex("jacfwd", outs, False)
         counts = [x.numel() for x in ins]
         jacobians = []
         for value in outs:
-            parts = value.split(counts, -1)
-            shaped = [part.reshape((*value.shape[:-1], *x.shape)) for part, x in zip(parts, ins, strict=True)]
+            parts = value.movedim(0, -1).split(counts, -1)
+            shaped = [part.reshape((*value.shape[1:], *x.shape)) for part, x in zip(parts, ins, strict=True)]
             jacobians.append(tree_unflatten(shaped, in_spec))
         result = tree_unflatten(jacobians, out_spec)
         return (result, results[1]) if has_aux else result
