@@ -628,3 +628,11 @@ def test_a_jacobian_has_the_structure_of_the_arguments_not_of_rows_of_gradients(
                 assert function(Sized(torch.ones(2, 3), sizes)).x.x.shape == (2, 3, 2, 3)
     finally:
         torch.utils._pytree.SUPPORTED_NODES.pop(Sized)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, -1, -2])
+def test_a_result_that_is_the_same_for_all_examples_has_them_where_they_are_wanted(place):
+    same = torch.arange(6.0).reshape(2, 3)
+    out = vmap(lambda x: same, out_dims=place)(torch.ones(4))
+    assert torch.equal(out, vmap(lambda x: same * x, out_dims=place)(torch.ones(4)))
+    assert out.shape[place] == 4 and torch.equal(out.select(place, 3), same)
