@@ -456,7 +456,7 @@ def test_a_batch_of_nothing():
         assert torch.vmap(function)(x).shape == shape
 
 
-def test_others_are_asked_after_a_transform():
+def test_others_are_asked_after_a_transform(tmp_path):
     """Levels begin to be asked about operations first, in a process of its own."""
     program = """
 import rushlight as torch
@@ -491,7 +491,8 @@ assert torch.equal((Noted(x).exp()).x, x.exp()) and seen[-1] == "aten.exp.defaul
 assert torch.func.grad(lambda x: (x * x).sum())(x).tolist() == [2.0] * 3
 assert torch.equal((Noted(x) + 1).x, x + 1)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
