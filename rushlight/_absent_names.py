@@ -439,8 +439,6 @@ nn.intrinsic: *
 nn.qat: *
 nn.quantizable: *
 nn.quantized: *
-nn.utils._expanded_weights: ExpandedWeight
-nn.utils._per_sample_grad: call_for_per_sample_grads
 utils.mkldnn: MkldnnBatchNorm MkldnnConv1d MkldnnConv2d MkldnnConv3d MkldnnLinear MkldnnPrelu to_mkldnn
 ao:
 ao.nn:

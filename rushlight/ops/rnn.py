@@ -222,8 +222,11 @@ def _check_slices(x, h0, params, cells, per_cell):
             x.size(dim)
 
 
-def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes):
-    """out, h and c of all layers; x is (time, batch, features), or packed with `sizes`."""
+def _layers(
+    mode, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes, one=_direction
+):
+    """out, h and c of all layers; x is (time, batch, features), or packed with `sizes`. one: what runs one
+    layer in one direction."""
     directions = 2 if bidirectional else 1
     if mode == "lstm" and len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
@@ -256,7 +259,7 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
             weights = (*own, *([None] * (4 - len(own))), projection)
             c = None if c_first is None else c_first[k]
             shown = directions == 1 and layer == num_layers - 1
-            out, h, c = _direction(mode, x, h_first[k], c, weights, sizes, direction == 1, shown)
+            out, h, c = one(mode, x, h_first[k], c, weights, sizes, direction == 1, shown)
             outs.append(out)
             hs.append(h)
             cs.append(c)
@@ -276,7 +279,7 @@ def _transposed(out):
     return out
 
 
-def _run(name, mode, args, kwargs):
+def _run(name, mode, args, kwargs, one=_direction):
     """Both forms: (input, hx, params, ...) if padded, (data, batch_sizes, hx, params, ...) if packed."""
     common = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
     packed, padded = ("data", "batch_sizes", *common), ("input", *common, "batch_first")
@@ -304,9 +307,9 @@ def _run(name, mode, args, kwargs):
         sizes = tuple(known(sizes.reshape(-1)[: sizes.size(0)]).tolist())
         if mode == "lstm" and sizes and sizes[0] == sizes[-1] and given["data"].dtype in _OF_LIBRARY:
             given["data"].reshape(len(sizes), sizes[0], given["data"].size(-1))  # must be one block
-        return _layers(mode, given["data"], *rest, sizes)
+        return _layers(mode, given["data"], *rest, sizes, one)
     x = given["input"].transpose(0, 1) if given["batch_first"] else given["input"]
-    out, h, c = _layers(mode, x, *rest, None)
+    out, h, c = _layers(mode, x, *rest, None, one)
     if given["batch_first"]:
         out = out.transpose(0, 1) if mode == "lstm" else _transposed(out)
     return out, h, c
