@@ -25,7 +25,7 @@ def directory(tmp_path):
 @pytest.fixture
 def python(directory):
     def run(*arguments, stdin=None):
-        path = os.pathsep.join([str(PACKAGE_PARENT), str(directory / "trap")])
+        path = os.pathsep.join([str(directory / "trap"), str(PACKAGE_PARENT)])
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
             cwd=directory,
