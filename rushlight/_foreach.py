@@ -1,8 +1,9 @@
 """Functions on lists of tensors, which optimisers use: `torch._foreach_add(params, updates, alpha=0.1)`.
 
 Each computes tensor by tensor with the function of that name, so gradients, dtypes and errors are the same.
-Torch records one node for all results of a list; here each has its own, which shows what torch's would.
-The names are looked up here by the package's `__getattr__`.
+Torch records one node for all results of a list. Here each has its own, and before them stands one that has
+torch's name and keeps what torch's node keeps (`_shown`). The names are looked up here by the package's
+`__getattr__`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _UNARY = [
     "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 _BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "clamp_max", "clamp_min", "pow"]
+_KEEP_NOTHING = ("ceil", "clone", "floor", "frac", "neg", "round", "sign", "trunc")
+_KEEP_RESULTS = ("exp", "expm1", "reciprocal", "rsqrt", "sigmoid", "sqrt", "tan", "tanh")
 _IN_PLACE = {"maximum": "clamp_min_", "minimum": "clamp_max_"}
 _SCALARS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # of numbers there is no maximum()
 _BOUNDS = {"maximum": "maximum", "clamp_min": "maximum", "minimum": "minimum", "clamp_max": "minimum"}
@@ -94,7 +97,7 @@ def _binary(operation: str, inplace: bool) -> Callable:
             since = _C.next_sequence()
             powers = tuple(rushlight.pow(tensors, exponent) for exponent in other)
             kept = {"self": tensors, "exponent": other, "result": None}
-            return _shown("ForeachPowBackward2", since, powers, [other], kept)
+            return _shown("ForeachPowBackward2", since, powers, [other], kept, [other, powers])
         if isinstance(other, Tensor):
             if other.dim():
                 raise RuntimeError(
@@ -113,7 +116,11 @@ def _binary(operation: str, inplace: bool) -> Callable:
         function = getattr(rushlight, _SCALARS.get(operation, operation) if scalar else operation)
         results = tuple(function(t, second, **extra) for t, second in zip(tensors, others, strict=True))
         node, kept = _binary_node(operation, tensors, other)
-        return _shown(node, since, results, [tensors, *_tensors_in(other)], kept)
+        lists = [tensors, *_tensors_in(other)]
+        added = operation == "add" and isinstance(other, Tensor) and alpha in (None, 1)
+        unread = added and not other.requires_grad
+        keeps = [tensors] if unread else [*lists, results] if "result" in kept else lists
+        return _shown(node, since, results, lists, kept, keeps)
 
     return function
 
@@ -161,19 +168,37 @@ def _binary_node(operation: str, tensors: Any, other: Any) -> tuple[str, dict]:
     return f"{name}{int(operation != 'pow' and form.startswith('Scalar'))}{form}", {}
 
 
-def _shown(node: str, since: int, results: tuple, lists: list, kept: dict | None = None) -> tuple:
-    """The results, whose nodes show what the one node of torch's shows."""
+def _shown(
+    node: str, since: int, results: tuple, lists: list, kept: dict | None = None, keeps: Any = None
+) -> tuple:
+    """The results, of one node that shows what torch's shows. It keeps `keeps`, lists of tensors (by itself
+    all of `lists`), so that a write into one of them is refused whoever has a gradient."""
     if _C.next_sequence() == since:
         return results
     inputs = tuple(tensor for each in lists for tensor in each)
-    kept = dict(kept or {})
-    if "result" in kept:  # without the history that leads to the nodes that keep it
-        kept["result"] = [tensor.detach() for tensor in results]
     kept = {
-        name: [_C.keep(tensor) for tensor in value] if _form(value) == "List" else value
-        for name, value in kept.items()
+        name: _kept_results(results)
+        if name == "result"
+        else [_C.keep(tensor) for tensor in value]
+        if _form(value) == "List"
+        else value
+        for name, value in (kept or {}).items()
     }
+    asked = any(
+        type(tensor) is not Tensor or _C.asks_dispatch(tensor) or _C.tangent(tensor) is not None
+        for tensor in results
+    )
+    if not asked and _C.top_saved_hooks() is None:
+        kept["lists"] = []
+        for each in lists if keeps is None else keeps:
+            kept["lists"] += _kept_results(results) if each is results else map(_C.keep, each)
+        results = _C.ops.listed(results)
     return _C.name_node(results, node, since, kept, inputs)
+
+
+def _kept_results(results: tuple) -> list:
+    """What is kept of results, without the history that leads to the node that keeps it."""
+    return [(*_C.keep(result.detach())[:2], place) for place, result in enumerate(results)]
 
 
 _OF_NUMBERS = ("add", "sub", "mul", "div")  # have a node of their own in place
@@ -280,7 +305,10 @@ def _unary(operation: str, inplace: bool) -> Callable:
         _same_lengths(self)
         since = _C.next_sequence()
         results = _run(lambda tensor: getattr(tensor, method)(), inplace, self, [()] * len(self))
-        return results if inplace else _shown(node, since, results, [self])
+        if inplace:
+            return results
+        keeps = [] if operation in _KEEP_NOTHING else [results] if operation in _KEEP_RESULTS else [self]
+        return _shown(node, since, results, [self], keeps=keeps)
 
     return function
 
@@ -321,7 +349,8 @@ def _lerp(operation: str, inplace: bool) -> Callable:
         since = _C.next_sequence()
         results = _run(lambda t, end, w: getattr(t, method)(end, w), inplace, self, rows)
         node = f"ForeachLerpBackward{int(_form(weight) == 'List')}{_form(weight)}"
-        return results if inplace else _shown(node, since, results, [self, tensors1, *_tensors_in(weight)])
+        lists = [self, tensors1, *_tensors_in(weight)]
+        return results if inplace else _shown(node, since, results, lists, keeps=lists[2:] and lists)
 
     return function
 
@@ -343,7 +372,7 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
     since = _C.next_sequence()
     norms = tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self)
     kept = {"self": self, "ord": ord, "result": None}
-    return _shown("ForeachNormBackward0", since, norms, [self], kept)
+    return _shown("ForeachNormBackward0", since, norms, [self], kept, [self, norms])
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
@@ -364,7 +393,8 @@ def _foreach_max(self: Any) -> tuple:
             "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined."
         )
     since = _C.next_sequence()
-    return _shown("ForeachMaxBackward1", since, tuple(tensor.max() for tensor in self), [self])
+    largest = tuple(tensor.max() for tensor in self)
+    return _shown("ForeachMaxBackward1", since, largest, [self], keeps=[self, largest])
 
 
 def _foreach_mm(self: Any, mat2: Any) -> tuple:

@@ -265,14 +265,19 @@ bool keeps_tensors(PyObject* value) {
 }
 
 // Note [what composed operations keep], python/graph_inspect.cpp. Several nodes may have the same dict.
-void release_kept(PyObject*& kept) {
+// Returns whether there was anything to let go of.
+bool release_kept(PyObject*& kept) {
   Ref<PyObject> rest = checked(PyDict_New());
+  bool any = false;
   PyObject *name, *value;
   Py_ssize_t at = 0;
   while (PyDict_Next(kept, &at, &name, &value)) {
-    if (PyDict_SetItem(rest.get(), name, keeps_tensors(value) ? Py_None : value) < 0) throw PythonError{};
+    bool tensors = keeps_tensors(value);
+    any |= tensors;
+    if (PyDict_SetItem(rest.get(), name, tensors ? Py_None : value) < 0) throw PythonError{};
   }
   Py_SETREF(kept, rest.release());
+  return any;
 }
 
 }  // namespace
@@ -295,8 +300,7 @@ void release_saved(Node* node, Source by) {
   }
   if (node->kind != Node::operation || node->released) return;
   node->released = true;
-  if (node->extra && node->extra->kept) release_kept(node->extra->kept);
-  bool any = false;
+  bool any = node->extra && node->extra->kept && release_kept(node->extra->kept);
   int at = 0;
   for (int i = 0; node->want_args >> i; i++) {
     if (!(node->want_args >> i & 1)) continue;

@@ -488,6 +488,9 @@ void check_all_kept(Node* node) {
                PyLong_CheckExact(nr) ? int(read_int(nr)) : -1);
   };
   for (Py_ssize_t at = 0; PyDict_Next(node->extra->kept, &at, &name, &value);) {
+    // Of lists a step may be left that has not run.
+    if (node->released && value == Py_None && !PyUnicode_CompareWithASCIIString(name, "lists"))
+      fail_freed(node);
     check(value);
     for (Py_ssize_t k = 0; PyList_CheckExact(value) && k < PyList_GET_SIZE(value); k++)
       check(PyList_GET_ITEM(value, k));

@@ -34,7 +34,20 @@ PyObject* run_again(const Primitive& op, PyObject* const* args, Tensor*) {
   return several.release();
 }
 
+// listed(results[]) -> outs[]: results of one operation on lists, each with its own history so far, as
+// results of one node that keeps what torch's does (rushlight/_foreach.py).
+PyObject* run_listed(const Primitive&, PyObject* const* args, Tensor*) {
+  Ref<PyObject> outs = checked(PyTuple_New(PyTuple_GET_SIZE(args[0])));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) {
+    PyObject* result = PyTuple_GET_ITEM(args[0], i);
+    if (!is_tensor(result)) fail(PyExc_TypeError, "listed(): a tuple of tensors expected");
+    PyTuple_SET_ITEM(outs.get(), i, new_alias(as_tensor(result)).release_object());
+  }
+  return outs.release();
+}
+
 ModuleInit init([](PyObject*) {
+  define("listed(results[]) -> outs[]", run_listed, Primitive::SEES_TO_DEVICES);
   define("again(tensors[]; call)", run_again, Primitive::SEES_TO_DEVICES);
   define("again_from_result(tensors[]; call)", run_again, Primitive::SEES_TO_DEVICES);
   for (const char* signature :

@@ -134,6 +134,62 @@ def cases(torch):
                     found.append(torch.autograd.grad(v._base.sum(), x))
         return found
 
+    of_two = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_max", "clamp_min", "mm")
+    LISTS = [(name, 2, ()) for name in of_two] + [(name, 3, ()) for name in ("addcmul", "addcdiv", "lerp")]
+    LISTS += [(name, 1, (2.0,)) for name in ("add", "mul", "div", "pow", "clamp_min", "maximum")]
+    LISTS += [(name, 1, ([2.0, 3.0],)) for name in ("sub", "mul", "div", "pow", "clamp_max", "minimum")]
+    LISTS += [(name, 1, (torch.tensor(2.0),)) for name in ("add", "mul", "div")]
+    LISTS += [("lerp", 2, (0.3,)), ("addcmul", 3, ([2.0, 3.0],)), ("norm", 1, (1,)), ("add", 2, (2,))]
+
+    def written(name, count, rest, wanted, which):
+        """What becomes of gradients of the first result after a write into an operand or result."""
+        lists = [[torch.full((2, 2), first + at / 10) for first in (0.4, 0.2)] for at in range(count)]
+        leaves = [tensor.requires_grad_() for at in wanted for tensor in lists[at]]
+        extra = {"alpha": rest[0]} if name == "add" and count == 2 and rest else {}
+        results = getattr(torch, f"_foreach_{name}")(*lists, *(() if extra else rest), **extra)
+        places = [tensor for each in [*lists, rest, results] for tensor in each if hasattr(tensor, "numel")]
+        if which >= len(places):
+            return None
+        torch.autograd.graph.increment_version(places[which].detach())
+        return err(torch.autograd.grad, results[0].sum(), leaves, allow_unused=True)
+
+    @case("a write into any operand or result of any of the list")
+    def _():
+        told = [(name, 1, ()) for name in UNARY.split()] + LISTS
+        found = []
+        for name, count, rest in told:
+            for wanted in [[at] for at in range(count)] + [list(range(count))]:
+                made = [written(name, count, rest, wanted, which) for which in range(10)]
+                # Of a refusal, up to the version: torch's rest is about anomaly detection.
+                said = [one.split(" is at version")[0] if isinstance(one, str) else one for one in made]
+                found.append((name, rest, wanted, said))
+        return found
+
+    @case("all results are of one node, which is freed as a whole")
+    def _():
+        a, b, c = R(2), torch.ones(2), R(2)
+        product = torch._foreach_mul([a, b], [b, b])
+        node = product[0].grad_fn
+        told = [(t.requires_grad, t.is_leaf, t._is_view(), t.output_nr) for t in product]
+        after = [last and last.name() for last, _ in node.next_functions]
+        result = torch._foreach_exp([a * 1, c * 1])
+        result[0].sum().backward()
+        again = err(result[1].sum().backward)
+        free = torch._foreach_neg([a * 1, c * 1])
+        free[0].sum().backward()
+        free[1].sum().backward()
+        return told, after, node is product[1].grad_fn, again, a.grad, c.grad
+
+    @case("second derivatives through a list, and a result that is written")
+    def _():
+        a, c = R(2), R(2)
+        product = torch._foreach_mul([a, c], [c, a])
+        first = torch.autograd.grad(product[0].sum() + (product[1] ** 2).sum(), [a, c], create_graph=True)
+        kept = torch._foreach_add([a * 1, c * 1], 2.0)
+        kept[0].mul_(3)
+        written = torch.autograd.grad(kept[0].sum() + kept[1].sum(), [a, c])
+        return first, torch.autograd.grad(first[0].sum(), [a, c]), written
+
     @case("switches that are no bool")
     def _():
         graph = torch.autograd.graph
