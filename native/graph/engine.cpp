@@ -93,6 +93,7 @@ struct Run {
   Run* outer = current;
   uint32_t depth = outer ? outer->depth + 1 : 0;
   Node* running = nullptr;  // with its hooks
+  bool delivers = false;    // what grad() was asked for, to its hooks: no node runs
   const std::vector<Root>* roots = nullptr;
 
   // The innermost run of this thread, for hooks that ask about it.
@@ -305,7 +306,9 @@ void Run::capture(Node* node, Tensor** grads) {
   show_dense(grads, node->output_count);
   bool leaf = node->kind == Node::accumulate && !accumulate;  // nobody else runs its hooks
   TensorRef hooked = leaf ? share(grads[0]) : TensorRef();
+  delivers = leaf;
   if (leaf) run_leaf_hooks(node->leaf(), hooked);
+  delivers = false;
   for (Capture& capture : *captures) {
     if (capture.edge.node != node) continue;
     Tensor* grad = leaf ? hooked.get() : grads[capture.edge.nr];
@@ -336,7 +339,11 @@ void Run::capture(Node* node, Tensor** grads) {
     early = node->edges[i].node && info(node->edges[i].node).needed;
   }
   if (early) capture(node, grads);
-  if (extra && (extra->tensor_hooks || extra->retained)) run_prehooks(node, grads);
+  if (extra && (extra->tensor_hooks || extra->retained)) {
+    delivers = state.capture >= 0 && !early && !accumulate;
+    run_prehooks(node, grads);
+    delivers = false;
+  }
   if (state.capture >= 0 && !early) capture(node, grads);
   if (node->kind == Node::accumulate) {
     // Hooks are called also if no gradient arrived; they see None.
@@ -670,7 +677,7 @@ bool run_keeps_graph() { return !Run::current || Run::current->keep_graph; }
 
 bool all_runs_accumulate() {
   for (Run* run = Run::current; run; run = run->outer) {
-    if (run->captures) return false;
+    if (run->captures && !run->delivers) return false;
   }
   return true;
 }

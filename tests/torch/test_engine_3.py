@@ -3,11 +3,13 @@
 import pytest
 import torch as torch_itself
 import torch.autograd.forward_ad
+import torch.utils.checkpoint
 from corners import short_names
 from outcomes import outcome
 
 import rushlight
 import rushlight.autograd.forward_ad
+import rushlight.utils.checkpoint
 
 
 def cases(torch):
@@ -500,6 +502,39 @@ def cases(torch):
             y.mul_(3)
             kept.clear()
             return E(z.sum().backward)
+
+    @case
+    def checkpoints_within_hooks():
+        """Hooks on what grad() was asked for run in no node, so that a checkpoint may be there."""
+        valid = torch.autograd.Variable._execution_engine.is_checkpoint_valid
+        passes = [
+            lambda x, y, z: z.sum().backward(),
+            lambda x, y, z: z.sum().backward(inputs=[x, y]),
+            lambda x, y, z: torch.autograd.grad(z.sum(), x),
+            lambda x, y, z: torch.autograd.grad(z.sum(), [x, y]),
+            lambda x, y, z: torch.autograd.grad(z.sum(), z),
+        ]
+        told = []
+
+        def inner():
+            told.append(valid())
+            with torch.enable_grad():
+                x = R(2)
+                y = torch.utils.checkpoint.checkpoint(lambda t: t * 2, x, use_reentrant=True)
+                y.register_hook(lambda g: told.append(valid()))
+                told.append(E(y.sum().backward))
+
+        for run in passes:
+            x = R(2)
+            y = x * 2
+            z = y * 3
+            for t in (x, y, z):
+                t.register_hook(lambda g: inner())
+            z.grad_fn.register_hook(lambda after, before: inner())
+            y.grad_fn.register_prehook(lambda grads: inner())
+            run(x, y, z)
+            told.append(valid())
+        return told
 
     return found
 
