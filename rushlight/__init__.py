@@ -17,7 +17,7 @@ except ImportError as _error:
         "directory to use what `pip install .` or `make demo` installed, or `make dev` to compile it here."
     ) from _error
 
-__version__ = "0.1.0"
+_OWN_VERSION = "0.1.0"
 
 _C.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
@@ -351,9 +351,11 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
     if name == "__all__":
         return _public_names()
     if name == "torch":  # torch.torch is torch
-        import sys
+        return _sys.modules["rushlight"]
+    if name == "__version__":  # in torch's place, that of the torch whose behaviour is followed here
+        from rushlight.torch_version import followed
 
-        return sys.modules["rushlight"]
+        return followed(_OWN_VERSION) if _in_torchs_place() else _OWN_VERSION
     if name == "_tensor_classes":
         return set(_tensor_types.TYPES.values())
     if name.endswith("Storage") or name == "_storage_classes":
@@ -384,7 +386,7 @@ def __dir__():
     from rushlight.storage import LEGACY
 
     absent = [*TOP_LEVEL.split(), *(name for name in MODULES if "." not in name)]
-    others = ["DispatchKey", "Storage", "torch"]
+    others = ["DispatchKey", "Storage", "__version__", "torch"]
     return sorted({*globals(), *_LAZY, *_LAZY_NAMES, *FUNCTIONS, *LEGACY, *absent, *others})
 
 
@@ -398,16 +400,29 @@ def _public_names():
     return [name for name in __dir__() if not name.startswith("_") and name not in modules]
 
 
+def _in_torchs_place():
+    return _sys.modules.get("torch") is _sys.modules["rushlight"]
+
+
 class _UnderTorchsName:
-    """Who writes `sys.modules["torch"] = rushlight` gets the modules below as `torch.nn`, not once more."""
+    """Who writes `sys.modules["torch"] = rushlight` gets the modules below as `torch.nn`, not once more,
+    and the version that libraries ask for."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if not name.startswith("torch.") or _sys.modules.get("torch") is not _sys.modules[__name__]:
+        if not name.startswith("torch.") or not _in_torchs_place():
             return None
         from rushlight._alias import TorchFinder
 
         return TorchFinder().find_spec(name, path, target)
+
+    @staticmethod
+    def find_distributions(context=None):
+        if not _in_torchs_place():
+            return iter(())
+        from rushlight._alias import TorchFinder
+
+        return TorchFinder().find_distributions(context)
 
 
 _sys.meta_path.insert(0, _UnderTorchsName)

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import rushlight
 from rushlight._alias import TorchFinder, explain
+from rushlight.torch_version import followed
 
 USAGE = """\
 usage: python -m rushlight program.py [argument ...]
@@ -98,9 +99,7 @@ def prepare() -> None:
     sys.meta_path.insert(0, TorchFinder())
     rushlight.__name__ = "torch"  # libraries that patch torch check the name
     # ... and ask how new torch is: as new as the one whose behaviour is followed here.
-    from rushlight.torch_version import TorchVersion
-
-    rushlight.__version__ = TorchVersion(f"2.13.0+rushlight.{rushlight.__version__}")
+    rushlight.__version__ = followed(rushlight.__version__)
     show = sys.excepthook
 
     def excepthook(kind, error, traceback):

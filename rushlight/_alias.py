@@ -42,6 +42,13 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             found = False
         return ModuleSpec(fullname, self) if found else None
 
+    @staticmethod
+    def find_distributions(context=None):
+        """What is asked of one directory is not answered: torch's place is none."""
+        asked = vars(context) if context is not None else {}
+        named = asked.get("name") is None or asked["name"].lower() == "torch"
+        return iter([torch_distribution()] if named and "path" not in asked else [])
+
     def create_module(self, spec):
         module = importlib.import_module(rushlight_name(spec.name))
         # The import system stamps the spec it was asked for on the module; exec_module puts its own back.
@@ -62,6 +69,31 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 sys.modules.setdefault(torch_name(name), loaded)
                 loaded.__name__ = torch_name(name)
         name_types("torch")
+
+
+def torch_distribution():
+    """What `importlib.metadata` says of an installed torch: libraries ask it whether there is one, and how new."""
+    import importlib.metadata
+    from pathlib import Path
+
+    from rushlight.torch_version import TorchVersion, followed
+
+    version = rushlight.__version__
+    if not isinstance(version, TorchVersion):
+        version = followed(version)
+    files = {
+        "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
+        "top_level.txt": "torch\n",
+    }
+
+    class TorchDistribution(importlib.metadata.Distribution):
+        def read_text(self, filename):
+            return files.get(filename)
+
+        def locate_file(self, path):
+            return Path(rushlight.__file__).parents[1] / path
+
+    return TorchDistribution()
 
 
 def name_types(package: str) -> None:

@@ -39,6 +39,11 @@ for _name in ("__gt__", "__lt__", "__eq__", "__ge__", "__le__"):
 TorchVersion.__hash__ = str.__hash__
 
 
+def followed(own: str) -> TorchVersion:
+    """The torch whose behaviour version `own` of Rushlight follows: libraries ask how new it is."""
+    return TorchVersion(f"2.13.0+rushlight.{own}")
+
+
 def __getattr__(name: str) -> TorchVersion:
     if name != "__version__":
         raise AttributeError(f"module 'torch.torch_version' has no attribute {name!r}")

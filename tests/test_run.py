@@ -264,3 +264,27 @@ def test_a_source_tree_without_a_compiled_part_says_so(tmp_path):
         [sys.executable, "-c", "import rushlight"], cwd=tmp_path, capture_output=True, text=True
     )
     assert ended.returncode == 1 and "`make dev` to compile it here" in ended.stderr
+
+
+ASKS_THE_METADATA = """\
+import importlib.metadata as metadata
+import torch
+
+version = metadata.version("torch")
+print(version == torch.__version__, version.startswith("2.13.0+rushlight."), torch.__version__ >= (2, 9))
+print("torch" in metadata.packages_distributions()["torch"], metadata.metadata("Torch")["Name"])
+print([found.metadata["Name"] for found in metadata.distributions(path=[])])
+"""
+
+
+@pytest.mark.parametrize("first", ["", 'import sys, rushlight\nsys.modules["torch"] = rushlight\n'])
+def test_libraries_are_told_which_torch_is_installed(directory, python, first):
+    """accelerate and transformers ask importlib.metadata, with or without an installed torch."""
+    (directory / "program.py").write_text(first + ASKS_THE_METADATA)
+    result = python("program.py") if first else python("-m", "rushlight", "program.py")
+    assert (result.stdout, result.stderr) == ("True True True\nTrue torch\n[]\n", "")
+
+
+def test_by_its_own_name_it_says_its_own_version(python):
+    result = python("-c", "import rushlight; print(rushlight.__version__, '__version__' in dir(rushlight))")
+    assert (result.stdout, result.stderr) == ("0.1.0 True\n", "")
