@@ -1,6 +1,8 @@
 """Matrix products beyond the table of samples: every size class of the kernels, layouts, threads, the
 fallbacks for a missing OpenBLAS and for processors without AVX2, node names, in-place forms and aliases."""
 
+import itertools
+import math
 import os
 import random
 import subprocess
@@ -188,6 +190,20 @@ def test_beta_zero_reads_nothing_and_no_terms_give_zeros():
         [3.0, 3.0],
         [3.0, 3.0],
     ]
+
+
+@pytest.mark.parametrize("batch", [(2,), (1,), (0,), (2, 3)])
+@pytest.mark.parametrize("rows, terms, columns", itertools.product((0, 1, 3), (0, 2), (0, 1, 4)))
+def test_a_matrix_times_a_batch_of_any_size(rows, terms, columns, batch):
+    for lead in ((), (1,)):
+        a = rushlight.ones(*lead, rows, terms, requires_grad=True)
+        b = rushlight.ones(*batch, terms, columns, requires_grad=True)
+        y = a @ b
+        assert y.shape == (*batch, rows, columns)
+        assert rushlight.equal(y, rushlight.full_like(y, float(terms)))
+        y.sum().backward()
+        assert rushlight.equal(a.grad, rushlight.full_like(a, float(columns * math.prod(batch))))
+        assert rushlight.equal(b.grad, rushlight.full_like(b, float(rows)))
 
 
 def test_integers_wrap_around():

@@ -709,7 +709,13 @@ bool turns_result(const Tensor* a, const Tensor* b) {
 bool lies_turned(const Tensor* a, const Tensor* b) {
   bool plain = Py_TYPE(a) == TensorType || Py_TYPE(a) == ParameterType;
   if (!plain || !is_plain_tensor(const_cast<Tensor*>(b)->object())) return false;
-  return a->size(a->ndim - 2) == 1 || b->size(b->ndim - 1) == 1 || !a->numel || !b->numel;
+  if (a->size(a->ndim - 2) == 1 || b->size(b->ndim - 1) == 1) return true;
+  // Of a sum of nothing there are as many elements as of any other.
+  for (int d = 0; d < a->ndim - 1; d++)
+    if (!a->size(d)) return true;
+  for (int d = 0; d < b->ndim; d++)
+    if (!b->size(d) && d != b->ndim - 2) return true;
+  return false;
 }
 
 }  // namespace
