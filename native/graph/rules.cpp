@@ -345,12 +345,14 @@ TensorRef as_gradient(Node* node, PyObject* o) {
   return share(as_tensor(o));
 }
 
-// What hooks have packed is unpacked before anything is computed, in the order in which it was packed.
+// What hooks have packed is unpacked before anything is computed, in the order in which it was packed; a list
+// where its first tensor was.
 void unpack_in_order(Node* node) {
   int args = bit_count(node->want_args), outs = node->saved_count - bit_count(node->want_outs);
   std::vector<std::pair<uint64_t, int>> packed;
   for (int at = 0; at < int(node->saved_count); at++) {
     PyObject* value = node->saved[at].object;
+    if (value && PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value)) value = PyTuple_GET_ITEM(value, 0);
     if ((at < args || at >= outs) && value && is_packed(value)) packed.emplace_back(packed_number(value), at);
   }
   std::sort(packed.begin(), packed.end());

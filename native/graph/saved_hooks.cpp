@@ -151,12 +151,13 @@ TensorRef packed_tangent(const Packed* packed) {
   return packed->dual && carrying() ? tangent_of(packed->dual) : TensorRef();
 }
 
-// t's values with the history of what was saved there: another tensor, unless neither has one.
-Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, int out) {
+// t's values with the history of what was saved there: another tensor, unless neither has one. `unseen`: who
+// looks on is not told of it.
+Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, int out, bool unseen = false) {
   Node* history = out >= 0 ? node : packed->history;
   TensorRef tangent = packed_tangent(packed);
   if (!is_differentiable(t->dtype) || !(history || t->requires_grad() || tangent)) return share(t->object());
-  TensorRef with = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+  TensorRef with = asks_dispatch(t) && !unseen ? dispatched_detach(t) : new_alias(t);
   if (tangent) share_tangent(packed->dual, with.get());
   if (!history) return Ref<PyObject>(with.release_object());
   Py_INCREF(history->object());
@@ -171,7 +172,7 @@ Ref<PyObject> shown_packed(Node* node, const Packed* packed, int out) {
   Node* history = out >= 0 ? node : packed->history;
   Tensor* t = packed->own ? as_tensor(packed->value) : nullptr;
   if (!t || (history && t->grad_fn == history)) return share(packed->value);
-  return original(with_saved_history(node, packed, t, out));
+  return original(with_saved_history(node, packed, t, out, true));
 }
 
 [[noreturn]] void fail_freed() {

@@ -58,12 +58,16 @@ def _gradient(g: Tensor, tensors: Any, call: _Call) -> tuple:
 
     record = _C.is_grad_enabled()
     before = _C.set_grad_enabled(True)
+    # What the steps save is read at once, if the gradient is not recorded: torch's formula saves nothing.
+    rested = _C.rest_saved_hooks(True) if not record else None
     try:
         if not record:
             tensors = [_C.requires_grad_(t.detach(), wanted) for t, wanted in zip(tensors, call.wanted)]
         result = call.steps(tensors)
     finally:
         _C.set_grad_enabled(before)
+        if rested is not None:
+            _C.rest_saved_hooks(rested)
     asked = [t for t in tensors if t.requires_grad]
     found = iter(grad(result, asked, g, allow_unused=True, create_graph=record))
     return ([next(found) if t.requires_grad else None for t in tensors],)

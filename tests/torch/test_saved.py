@@ -475,6 +475,53 @@ def cases(torch):
             seen += [asked.copy(), alive() is None, x.grad.tolist()]
         return seen
 
+    @case("the order in which values are packed and unpacked, also where a formula is taken again")
+    def _():
+        F, told = torch.nn.functional, []
+
+        def note(kind):
+            return lambda t: (told.append((kind, t.detach().clone())), t)[1]
+
+        with G.saved_tensors_hooks(note("pack"), note("unpack")):
+            x, y = L(3, 2), L(4, 2) * 2
+            torch.cdist(x, y).abs().sum().backward(retain_graph=True)
+            torch.cdist(x, y, p=1.0).sum().backward(retain_graph=True)
+            a, b = L(3) * 0.5, L(3) * 0.25
+            for reduction in ("none", "sum", "batchmean"):
+                F.kl_div(a, b, reduction=reduction).sum().backward(retain_graph=True)
+            F.pdist(x).sum().backward()
+            F.silu(a).sum().backward(retain_graph=True)
+        return told
+
+    @case("who looks on sees each value unpacked once")
+    def _():
+        F = torch.nn.functional
+
+        class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                told.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        calls = {
+            "outer": lambda: torch.outer(L(3), L(3)),
+            "linear": lambda: F.linear(L(3, 4), L(5, 4), L(5)),
+            "bmm": lambda: torch.matmul(L(2, 3, 3), L(2, 3, 4)),
+            "exp": lambda: L(3).exp(),
+            "relu": lambda: F.relu(L(3)),
+            "softmax": lambda: L(2, 3).softmax(-1),
+            "of a result": lambda: (L(3) * 2).sin() * L(3),
+            "norm": lambda: L(3).norm(),
+            "pool": lambda: F.max_pool1d(L(1, 1, 4), 2),
+        }
+        seen = {}
+        for name, call in calls.items():
+            told = []
+            with G.saved_tensors_hooks(lambda t: t, lambda t: t):
+                with Seen():
+                    call().sum().backward()
+            seen[name] = told
+        return seen
+
     return found
 
 

@@ -286,7 +286,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        loss = rushlight.xlogy(target, target) - target * input
+        product = target * input  # before the other, as in torch: their gradients follow each other
+        loss = rushlight.xlogy(target, target) - product
     if reduction == "batchmean":
         return loss.sum() / (input.size(0) if input.dim() else 1)
     return reduced(loss, reduction)
