@@ -219,16 +219,17 @@ class _DisableTorchDispatch:
 
 
 class _AutoDispatchBelowAutograd:
-    """Inside, nothing is recorded, as below autograd in torch."""
+    """Inside, nothing is recorded and no tangent carried, as below autograd in torch."""
 
     def __init__(self) -> None:
-        self._before = _C.set_grad_enabled(False)
+        self._before = _C.set_grad_enabled(False), _C._set_fwd_grad_enabled(False)
 
     def __enter__(self) -> _AutoDispatchBelowAutograd:
         return self
 
     def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self._before)
+        _C.set_grad_enabled(self._before[0])
+        _C._set_fwd_grad_enabled(self._before[1])
 
 
 _TorchDispatchModeKey = enum.Enum("_TorchDispatchModeKey", "PROXY FUNCTIONAL FAKE", module=__name__, start=0)

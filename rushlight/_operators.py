@@ -118,9 +118,13 @@ class Operator:
                 f"{self.schema.name.rpartition('::')[2]}(): functions with out=... arguments don't support "
                 "automatic differentiation, but one of the arguments requires grad."
             )
-        if not records:
+        if not records:  # below autograd, also for tangents: the operation has none
             with rushlight.no_grad():
-                return self.run(*args, **kwargs)
+                carried = _C._set_fwd_grad_enabled(False)
+                try:
+                    return self.run(*args, **kwargs)
+                finally:
+                    _C._set_fwd_grad_enabled(carried)
         if self.node is None:
             name = f"GeneratedBackwardFor_{self.key.replace('::', '_').replace('.', '_')}"
             name += "" if self.schema.overload_name else "_default"

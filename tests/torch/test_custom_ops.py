@@ -592,6 +592,59 @@ def _(torch):
     )
 
 
+@case("tangents end at an operation, or are refused where a gradient is recorded")
+def _(torch):
+    make = Maker(torch)
+    forward = torch.autograd.forward_ad
+
+    @make("plain")
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    @make("graded")
+    def graded(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    graded.register_autograd(lambda ctx, g: g)
+
+    @make("written", mutates=("x",))
+    def written(x: torch.Tensor) -> None:
+        x.mul_(2)
+
+    for name in ("composed", "kernel"):
+        make.library.define(f"{name}(Tensor x) -> Tensor")
+    make.library.impl("composed", lambda x: x.sin(), "CompositeImplicitAutograd")
+    make.library.impl("kernel", lambda x: x.sin(), "CPU")
+    own = getattr(torch.ops, make.space)
+
+    def writing(x):
+        copy = x * 1
+        written(copy)
+        return copy
+
+    def below(x):
+        with torch._C._AutoDispatchBelowAutograd():
+            return x.sin()
+
+    def carried(function, wanted):
+        with forward.dual_level():
+            x = torch.full((2,), 0.5, requires_grad=wanted)
+            result = function(forward.make_dual(x, torch.ones(2)))
+            tangent = forward.unpack_dual(result).tangent
+            return result.detach(), tangent is not None and tangent.detach(), result.requires_grad
+
+    calls = [plain, graded, writing, own.composed, own.kernel, below]
+    found = [make.said(carried, call, wanted) for call in calls for wanted in (False, True)]
+    x = torch.full((2,), 0.5)
+    jacobian = torch.autograd.functional.jacobian
+    for call in (plain, graded, own.composed):
+        found += [torch.func.jvp(lambda t, call=call: call(t), (x,), (torch.ones(2),))]
+        found += [torch.func.jacfwd(lambda t, call=call: call(t))(x)]
+        found += [jacobian(call, x, strategy="forward-mode", vectorize=True)]
+    with torch.no_grad():
+        return found, make.said(carried, plain, True)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     ours, theirs = (outcome(lambda library=library: CASES[name](library)) for library in (rushlight, torch))
