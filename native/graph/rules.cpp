@@ -499,8 +499,11 @@ void check_all_kept(Node* node) {
   }
 }
 
-// Whether a number stands where torch has a tensor: its derivative computes with that, not with a number.
+// Whether a number stands where torch has a tensor: its derivative computes with that, not with a number. It
+// does in what a program multiplies by 2, not in what a derivative does (name_number_form).
 bool by_number(const Node* node) {
+  std::string_view name = node->op->node_name;
+  if (name == "MulBackward1" || name == "DivBackward1" || name.starts_with("Foreach")) return false;
   for (int i = 0, at = 0; node->want_args >> i && i < node->op->input_count; i++) {
     if (!(node->want_args >> i & 1)) continue;
     PyObject* value = node->saved[at++].object;

@@ -149,7 +149,7 @@ void give_tangents(const Push& call, PyObject* tangents, PyObject* results) {
     PyObject *tangent = PyTuple_GET_ITEM(tangents, i), *result = PyTuple_GET_ITEM(results, i);
     if (!is_tensor(result)) continue;  // whatever is given for it
     if (!check_tangent(call, i, tangent, as_tensor(result))) continue;
-    if (contains(call.inputs, result)) write_tangent(as_tensor(result), tangent);  // written in place
+    if (contains(call.inputs, result)) write_tangent(as_tensor(result), tangent, false);  // written in place
     else checked(PyObject_CallMethod(core.get(), "set_tangent", "OO", result, tangent));
   }
 }

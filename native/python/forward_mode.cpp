@@ -83,6 +83,7 @@ Ref<PyObject> ask(Primitive& op, PyObject* const* args, PyObject* result) {
     PyTuple_SET_ITEM(tangents.get(), i, list.release());
   }
   WithoutForward off;
+  Derives derives(modes.grad);
   PyObject* call_args[] = {op.object(), values.get(), tangents.get(), result};
   Ref<PyObject> answer = checked(PyObject_Vectorcall(formulas, call_args, 4, nullptr));
   if (!PyTuple_Check(answer.get())) fail(PyExc_TypeError, "a formula for tangents must return a tuple");
@@ -97,30 +98,39 @@ bool lies_on(const Tensor* t, const Tensor* base) {
   return is_complex(base->dtype) && to_real(base->dtype) == t->dtype;
 }
 
+// `of` as it lies in memory, from another place on: a view that the graph knows, so that a write into either is
+// seen by the history of the other.
+TensorRef strided_part(Tensor* of, const Tensor* t, int64_t from) {
+  static Primitive& as_strided = primitive("as_strided");
+  Ref<PyObject> sizes(size_object(t->sizes())), strides(size_object(t->strides())),
+      layout(size_object(of->strides()));
+  Ref<PyObject> offset = checked(PyLong_FromLongLong(from)), start = checked(PyLong_FromLongLong(of->offset));
+  PyObject* args[] = {of->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
+  WithoutForward off;
+  return TensorRef(as_tensor(call(as_strided, args)));
+}
+
 // The same elements of the base's tangent as t has of its base; none where they would begin between two, or
 // the tangent is of another dtype than the base.
 TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
   int64_t moved = tangent_of_base->offset - base->offset;
+  bool alike = t->dtype == base->dtype && !((t->flags ^ base->flags) & Tensor::LAZY);
   if (is_leveled(tangent_of_base)) {  // a batch of tangents has its own way to be viewed
-    if (t->dtype != base->dtype || (t->flags ^ base->flags) & Tensor::LAZY) return {};
+    if (!alike) return {};
     bool whole =
         t->offset == base->offset && same_sizes(t, base) && std::ranges::equal(t->strides(), base->strides());
-    if (whole) return share(tangent_of_base);
-    static Primitive& as_strided = primitive("as_strided");
-    Ref<PyObject> sizes(size_object(t->sizes())), strides(size_object(t->strides())),
-        layout(size_object(tangent_of_base->strides()));
-    Ref<PyObject> offset = checked(PyLong_FromLongLong(t->offset + moved)),
-                  start = checked(PyLong_FromLongLong(tangent_of_base->offset));
-    PyObject* args[] = {
-        tangent_of_base->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
-    WithoutForward off;
-    return TensorRef(as_tensor(call(as_strided, args)));
+    return whole ? share(tangent_of_base) : strided_part(tangent_of_base, t, t->offset + moved);
   }
+  if (alike) return strided_part(tangent_of_base, t, t->offset + moved);
   bool converted = t->dtype != base->dtype;
   if (converted) {
     int64_t bytes = moved * dtype_size(base->dtype);
     if (tangent_of_base->dtype != base->dtype || bytes % dtype_size(t->dtype)) return {};
     moved = bytes / dtype_size(t->dtype);
+  }
+  if (t->extra->steps && !moved) {
+    WithoutForward off;
+    return view_again(t, tangent_of_base);
   }
   TensorRef part = new_view(tangent_of_base, t->sizes(), t->strides(), t->offset + moved);
   if (converted) part->dtype = t->dtype;
@@ -259,12 +269,20 @@ static Ref<PyObject> without_repetition(Tensor* t, const Tensor* as) {
   return part;
 }
 
-void write_tangent(Tensor* t, PyObject* tangent) {
+void write_tangent(Tensor* t, PyObject* tangent, bool copies) {
   if (!is_tensor(tangent)) return;
   WithoutForward off;
+  static Primitive& clone = primitive("clone");
   static Primitive& copy = primitive("copy");
-  TensorRef into = tangent_of(t);
+  TensorRef into = tangent_of(t), apart;
   Tensor* base = t->base();
+  if (as_tensor(tangent)->flags & Tensor::ZERO && into) {  // nothing of the old one is left
+    static Primitive& fill_op = primitive("fill");
+    PyObject* args[] = {into->object(), PyLong_FromLong(0)};
+    Ref<PyObject> zero(args[1]);
+    Py_DECREF(call_in_place(fill_op, args));
+    return;
+  }
   if (!into && base && is_leveled(t) && t->extra->differentiable_view && t->extra->steps) {
     // Made of the tangent, which may belong to a batch though what it is written into does not.
     set_tangent(base, zeros_of_level(is_leveled(tangent) ? as_tensor(tangent) : base, base));
@@ -280,6 +298,8 @@ void write_tangent(Tensor* t, PyObject* tangent) {
     if ((into = part_of(whole.get(), base, t))) {
       set_tangent(base, whole);
       set_tangent(t, into);
+      if (copies) apart = call_on(clone, as_tensor(tangent));
+      if (copies) tangent = apart->object();
     }
   }
   if (into && is_leveled(t) && !takes_examples(into.get(), as_tensor(tangent))) {
@@ -298,8 +318,9 @@ void write_tangent(Tensor* t, PyObject* tangent) {
     Py_DECREF(call_in_place(copy, args));
     return;
   }
-  static Primitive& clone_op = primitive("clone");  // it may be the tangent of another tensor
-  set_tangent(t, laid_out_like(t, call_on(clone_op, as_tensor(tangent)).get()));
+  bool shared = copies || Py_REFCNT(tangent) > 1 || as_tensor(tangent)->base();  // with another tensor
+  apart = shared ? call_on(clone, as_tensor(tangent)) : share(as_tensor(tangent));
+  set_tangent(t, laid_out_like(t, apart.get()));
 }
 
 namespace {

@@ -19,6 +19,6 @@ void forget_dual(Extra* extra);  // which is about to be freed
 void give_tangents(Primitive& op, PyObject* const* args, PyObject* result);
 // Before an in-place call: what the tangent of args[0] becomes (None: it has none and gets none).
 Ref<PyObject> tangent_of_write(Primitive& op, PyObject* const* args);
-void write_tangent(Tensor* t, PyObject* tangent);
+void write_tangent(Tensor* t, PyObject* tangent, bool copies);
 
 }  // namespace rl

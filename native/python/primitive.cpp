@@ -763,7 +763,7 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
     if (node->want_outs) save_outputs(node.get(), self->object(), false);
   }
   if (tangent) {
-    write_tangent(self, tangent.get());
+    write_tangent(self, tangent.get(), &op == &copy);
     if (recorded) share_output_tangents(recorded.get(), self->object());
   }
   return Py_NewRef(self->object());

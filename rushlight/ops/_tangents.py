@@ -19,6 +19,7 @@ from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._size import Size
 from rushlight.ops._examples import has_batch
+from rushlight.ops._recorded_tangents import formulas
 from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, _TURNED, RULES
 
 Tensor = _C.Tensor
@@ -38,10 +39,9 @@ MULTILINEAR = {
     "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased",
     "linalg_cross", "trilinear", "einsum_mm", "einsum_bmm",
 }  # fmt: skip
-# Products of other kinds, and which of their inputs are factors.
-FACTORS = dict.fromkeys(MULTILINEAR | {"mul", "div", "lerp", "fmod", "linalg_solve"}, slice(None))
-FACTORS |= dict.fromkeys(("addcmul", "addcdiv", "addmm", "baddbmm", "addmv", "addbmm", "addr"), slice(1, 3))
-FACTORS |= dict.fromkeys(("linear", "convolution", "linalg_solve_triangular"), slice(2))
+RECORDED = formulas(MULTILINEAR)
+# Of these the tangent is given the factors that it does not depend on; of products see _recorded_tangents.py.
+FOLLOWED = {"linalg_solve": slice(None), "linalg_solve_triangular": slice(2)}
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask", "starts"}
 # Inputs that are no variables to torch: it leaves their tangents out of account.
@@ -222,7 +222,7 @@ def _following(name: str, args: tuple, tangents: tuple, found: tuple) -> tuple:
     all the same: the derivative of the tangent by it exists, and is zero."""
     if found[0] is None or _C.is_leveled(found[0]):  # where functions are transformed, zeros are filled in
         return found
-    factors, moved = args[: len(tangents)][FACTORS[name]], tangents[FACTORS[name]]
+    factors, moved = args[: len(tangents)][FOLLOWED[name]], tangents[FOLLOWED[name]]
     moving = sum(t is not None for t in moved)
     unread = [
         x
@@ -264,7 +264,7 @@ def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, sta
 def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
     """The tangents of op(*args), one per output, from those of its inputs (None: it has none)."""
     found = _tangents(op, args, tangents, result)
-    if op.__name__ in FACTORS and _C.is_grad_enabled():
+    if op.__name__ in FOLLOWED and _C.is_grad_enabled():
         return _following(op.__name__, args, tangents, found)
     return found
 
@@ -273,19 +273,25 @@ def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tu
     name = op.__name__
     if name == "as_strided" and tangents[0] is not None:
         return (_as_strided(tangents[0], *args[1:]),)
-    if name == "copy" and result is None and tangents[0] is None and args[0].shape == tangents[1].shape:
-        return (tangents[1],)  # of the source's dtype, as in torch
+    if result is None and name in ("copy", "fill") and not _any_leveled(args, tangents):
+        if tangents[1] is None:
+            return (_C.zero_for_good(tangents[0].new_zeros(())),)  # which fills the tangent there is
+        if name == "copy" and args[0].shape == tangents[1].shape:
+            return (tangents[1],)  # of the source's dtype, as in torch
     if name == "vector_norm" and args[1] == 0:  # how many are not zero: no gradient, but a tangent
         return (result.new_zeros(result.shape),)
     if name in LINEAR or op.is_view:
         found = _linear(op, args, tangents)
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    if result is None and _C.is_grad_enabled() and _any_requires_grad(args, tangents):
+    recorded = _C.is_grad_enabled() and _any_requires_grad(args, tangents) and not _any_leveled(args, tangents)
+    if result is None and recorded:
         # What is about to be overwritten is kept as it is for the derivative of the tangent.
         written, kept = args[0], args[0].clone()
         args = tuple(kept if x is written else x for x in args)
         if tangents[0] is not None:
             tangents = (tangents[0].clone(), *tangents[1:])
+    if recorded and name in RECORDED:
+        return (RECORDED[name](op, args, tangents, op(*args) if result is None else result),)
     if name in MULTILINEAR:
         return (_multilinear(op, args, tangents),)
     if name in RANDOM:
@@ -311,6 +317,10 @@ def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tu
     except RuntimeError as error:
         _refuse_if_lacking(error)
         raise
+
+
+def _any_leveled(args: tuple, tangents: tuple) -> bool:
+    return any(isinstance(x, Tensor) and _C.is_leveled(x) for x in (*args, *tangents))
 
 
 def _any_complex(args: tuple) -> bool:
