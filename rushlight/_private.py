@@ -135,7 +135,8 @@ def _neg_view(input):
 
 def _neg_view_copy(input, *, out=None):
     """The negative, computed at once."""
-    return rushlight.neg(input, out=out)
+    negative = rushlight.neg(input, out=out)
+    return _C.name_node(negative, "NegViewBackward0_copy") if out is None else negative
 
 
 def _conj(input):

@@ -106,16 +106,28 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     return result if x is None else _halved(result)
 
 
+def _over(result, number):
+    return _C.name_node(result / number, "DivBackward1")
+
+
+def _difference(at, later, earlier, count=1):
+    """The samples from one place on less those from another, which torch takes first."""
+    taken = at(earlier, count)
+    return at(later, count) - taken
+
+
 def _slope_even(y, h, dim, edge_order):
-    """Slopes of samples a distance h apart."""
+    """Slopes of samples a distance h apart. Of each sum torch takes the last term first."""
     n = y.size(dim)
     at = lambda start, count=1: y.narrow(dim, start, count)  # noqa: E731
-    middle = (at(2, n - 2) - at(0, n - 2)) / (2.0 * h)
+    middle = _over(_over(_difference(at, 2, 0, n - 2), h), 2)
     if edge_order == 1:
-        first, last = (at(1) - at(0)) / h, (at(n - 1) - at(n - 2)) / h
+        first, last = (_over(_difference(at, place + 1, place), h) for place in (0, n - 2))
     else:
-        first = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / h
-        last = (0.5 * at(n - 3) - 2 * at(n - 2) + 1.5 * at(n - 1)) / h
+        third, second = _scaled(at(2), 0.5), _scaled(at(1), 2)
+        first = _over(_scaled(at(0), -1.5) + second - third, h)
+        third, second = _scaled(at(n - 1), 1.5), _scaled(at(n - 2), 2)
+        last = _over(_scaled(at(n - 3), 0.5) - second + third, h)
     return FUNCTIONS["cat"]([first, middle, last], dim)
 
 
@@ -138,19 +150,19 @@ def _slope_uneven(y, x, dim, edge_order):
     # The widths at the ends have no dimension and leave the samples their dtype.
     edge = lambda start: widths.reshape(-1)[start]  # noqa: E731
     if edge_order == 1:
-        first, last = (at(1) - at(0)) / edge(0), (at(n - 1) - at(n - 2)) / edge(m - 2)
+        first, last = _difference(at, 1, 0) / edge(0), _difference(at, n - 1, n - 2) / edge(m - 2)
     else:
         a, b = edge(0), edge(1)
         first = (
-            at(0) * (-(2.0 * a + b) / (a * (a + b)))
-            + at(1) * ((a + b) / (a * b))
-            + at(2) * (-a / (b * (a + b)))
+            (-(2.0 * a + b) / (a * (a + b))) * at(0)
+            + ((a + b) / (a * b)) * at(1)
+            + (-a / (b * (a + b))) * at(2)
         )
         a, b = edge(m - 3), edge(m - 2)
         last = (
-            at(n - 3) * (b / (a * (a + b)))
-            + at(n - 2) * (-(a + b) / (a * b))
-            + at(n - 1) * ((a + 2.0 * b) / (b * (a + b)))
+            (b / (a * (a + b))) * at(n - 3)
+            + (-(a + b) / (a * b)) * at(n - 2)
+            + ((a + 2.0 * b) / (b * (a + b))) * at(n - 1)
         )
     return FUNCTIONS["cat"]([first, middle, last], dim)
 

@@ -5,47 +5,24 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight.ops._examples import known
+from rushlight.ops._lacking import finally_
 from rushlight.ops._public import function, type_name
-from rushlight.ops._rules import derivative
+from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
 Tensor = _C.Tensor
 
 
-def _second(
-    g_out,
-    g,
-    log_probs,
-    loss,
-    log_alpha,
-    targets,
-    input_lengths,
-    target_lengths,
-    starts,
-    blank,
-    zero_infinity,
-    needs,
-):
-    """The gradient is linear in g; as in torch, there is no derivative with respect to log_probs."""
-    if any(needs[1:]):
-        raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
-    lengths = (input_lengths, target_lengths, starts)
-    ones = g.detach().new_ones(g.shape)
-    unit = ops.ctc_loss_backward(ones, log_probs, loss, log_alpha, targets, *lengths, blank, zero_infinity)
-    return (g_out * unit).sum((0, 2)), None, None, None
-
-
 def _gradient(
     g, log_probs, loss, log_alpha, targets, input_lengths, target_lengths, starts, blank, zero_infinity
 ):
-    lengths = (input_lengths, target_lengths, starts)
-    return ops.ctc_loss_backward(
-        g, log_probs, loss.detach(), log_alpha.detach(), targets, *lengths, blank, zero_infinity
-    )
+    rest = (log_alpha.detach(), targets, input_lengths, target_lengths, starts, blank, zero_infinity)
+    once = finally_(lambda *by: ops.ctc_loss_backward(*by, *rest), "aten::_ctc_loss_backward")
+    return once(g, log_probs, loss)
 
 
 derivative("ctc_loss", log_probs=_gradient)
-derivative("ctc_loss_backward", _second)
+no_derivative("ctc_loss_backward")
 
 
 def _lengths(value, name):

@@ -497,3 +497,42 @@ def test_activations_in_place_show_what_they_saved(expression):
         if isinstance(theirs, torch_itself.Tensor):
             theirs, ours = theirs.tolist(), ours.tolist()
         assert ours == pytest.approx(theirs)
+
+
+TWICE = """
+torch.gradient(x)[0]
+torch.gradient(x, spacing=2.0)[0]
+torch.gradient(x, spacing=(torch.arange(5.0) ** 2,))[0]
+torch.gradient(x, edge_order=2)[0]
+torch.gradient(x, spacing=(torch.arange(5.0) ** 2,), edge_order=2)[0]
+sum(torch.gradient(x.view(5, 1).expand(5, 3)))
+torch._neg_view_copy(x)
+F.ctc_loss(x.view(5, 1, 1).expand(5, 1, 3), torch.tensor([[1, 2]]), [5], [2])
+F.ctc_loss(x.view(5, 1, 1).expand(5, 1, 3), torch.tensor([[1, 2]]), [5], [2], reduction="none")
+"""
+
+
+def graph(node, steps=6):
+    """The names of a node and of those before it, where a gradient goes."""
+    if node is None or not steps:
+        return node and node.name()
+    return node.name(), [graph(after, steps - 1) for after, _ in node.next_functions]
+
+
+@pytest.mark.parametrize("expression", lines(TWICE))
+def test_graphs_of_gradients(expression):
+    told = []
+    for lib in (rushlight, torch_itself):
+        x = lib.tensor([0.5, 1.0, -1.0, 2.0, 0.25], requires_grad=True)
+        result = eval(expression, {"torch": lib, "x": x, "F": lib.nn.functional})
+        given = lib.ones_like(result).requires_grad_()
+        (gradient,) = lib.autograd.grad(result, x, given, create_graph=True)
+        try:
+            second = lib.autograd.grad(gradient.sum(), given)[0].flatten().tolist()
+        except RuntimeError as error:
+            second = str(error).splitlines()[0]
+        told.append((graph(result.grad_fn), graph(gradient.grad_fn), gradient.tolist(), second))
+    (mine, theirs), numbers = told, not isinstance(told[1][3], str)
+    assert mine[:2] == theirs[:2]
+    assert mine[2] == pytest.approx(theirs[2], abs=1e-6)
+    assert mine[3] == (pytest.approx(theirs[3], abs=1e-6) if numbers else theirs[3])
