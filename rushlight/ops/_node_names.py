@@ -432,7 +432,7 @@ COMPOSED: dict[str, Any] = {
     "permute_copy": _keeping("PermuteBackward0_copy", "dims", dims=()),
     "pixel_shuffle": _keeping("PixelShuffleBackward0", "upscale_factor", upscale_factor=None),
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),
-    "polar": "PolarBackward0",
+    "polar": lambda abs, angle, **kwargs: ("PolarBackward0", _kept(result=...)),
     **dict.fromkeys(
         ("renorm", "renorm_"),
         _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),

@@ -204,4 +204,7 @@ def polar(abs, angle, *, out=None):
     _check_parts(abs, angle)
     if abs.dtype == _C.float16:
         raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
+    if _C.is_grad_enabled() and (abs.requires_grad or angle.requires_grad):
+        # Torch's node keeps the result alone, so that both may be written: what is kept here are copies.
+        abs, angle = ops.clone(abs), ops.clone(angle)
     return complex(abs * ops.cos(angle), abs * ops.sin(angle), out=out)

@@ -37,13 +37,9 @@ def _of_values(g, compressed, plain, size, layout, values_shape):
     return ops.compressed_at(g, pattern)
 
 
-def _of_sampled(g, x, a, b, beta, alpha, needs):
-    masked = g if _C.is_compressed(g) else g.sparse_mask(x.detach())
-    return (
-        _times_conjugate(g, beta) if needs[0] else None,
-        _times_conjugate(masked @ b.mH, alpha) if needs[1] else None,
-        _times_conjugate(a.mH @ masked, alpha) if needs[2] else None,
-    )
+def _masked(g, x):
+    """The gradient of a sampled product where it has entries."""
+    return g if _C.is_compressed(g) else g.sparse_mask(x.detach())
 
 
 def _of_reduced(g, x, dense, reduce, needs):
@@ -63,7 +59,14 @@ def _of_reduced(g, x, dense, reduce, needs):
 derivative("sparse_compressed", node="SparseCompressedTensorBackward0", values=_of_values)
 derivative("compressed_at", node="ValuesBackward0", x=_of_at)
 derivative("to_compressed", node="ToSparseBackward1", x=lambda g, source: of_kind(source, g))
-derivative("sampled_addmm", _of_sampled, node="SparseSampledAddmmBackward0")
+derivative(
+    "sampled_addmm",
+    node="SparseSampledAddmmBackward0",
+    x=lambda g, beta: _times_conjugate(g, beta),
+    a=lambda g, x, b, alpha: _times_conjugate(_masked(g, x) @ b.mH, alpha),
+    b=lambda g, x, a, alpha: _times_conjugate(a.mH @ _masked(g, x), alpha),
+    shows="x",
+)
 derivative("sparse_mm_reduce", _of_reduced, node="SparseMmReduceImplBackward0",
            final="_sparse_mm_reduce_impl_backward")  # fmt: skip
 

@@ -29,7 +29,7 @@ COUNT = 2  # samples of each dtype
 # writes: another write is refused. hooks: hooks on saved tensors are shown others. A "_" at the end of a name
 # says that it is about the in-place form.
 DIFFER = {
-    ("writes", "torch's derivative is that of the modulus, for which the result is enough"): """
+    ("hooks", "torch's derivative is of the modulus, for which the result will do; copies are kept"): """
         polar
     """,
     ("writes", "torch does not see that its gradient would be wrong"): """

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+import warnings
 import weakref
 
 import pytest
@@ -492,6 +493,41 @@ def cases(torch):
             F.pdist(x).sum().backward()
             F.silu(a).sum().backward(retain_graph=True)
         return told
+
+    @case("polar and sampled_addmm let their operands be written, and take those of inference mode")
+    def _():
+        def told(call, operands, wanted, written):
+            operands = [t.clone() if t.layout == torch.strided else t.detach() for t in operands]
+            leaves = [operands[n].requires_grad_() for n in wanted]
+            given = [t if t.layout != torch.strided else t * 1 for t in operands]
+            result = call(*given)
+            if written is not None:
+                torch.autograd.graph.increment_version([*given[-2:], result][written].detach())
+            dense = result.to_dense() if result.layout != torch.strided else result
+            loss = (dense.real * 2 + dense.imag).sum() if dense.is_complex() else dense.sum()
+            try:
+                found = torch.autograd.grad(loss, leaves)
+            except RuntimeError as error:
+                return str(error).split(" Hint")[0]
+            dense = [g.to_dense() if g.layout != torch.strided else g for g in found]
+            return [g.mul(1000).round() + 0.0 for g in dense]
+
+        with warnings.catch_warnings(), torch.inference_mode():
+            warnings.simplefilter("ignore")
+            frozen = torch.ones(2, 2)
+        a, b = torch.full((2, 2), 0.5), torch.full((2, 2), 0.25)
+        seen = [told(torch.polar, (a, b), wanted, written)
+                for wanted in ([0], [1], [0, 1]) for written in (None, 0, 1, 2)]  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mask = torch.eye(2).to_sparse_csr()
+        sampled = torch.sparse.sampled_addmm
+        seen += [told(sampled, (mask, a, b), wanted, written)
+                 for wanted in ([0], [1], [2], [0, 1], [1, 2]) for written in (None, 0, 1)]  # fmt: skip
+        x = L(2, 2)
+        for result in (torch.polar(frozen, x), torch.polar(x, frozen)):
+            seen.append(result.grad_fn.name())
+        return seen, told(torch.polar, (a, -b), [0, 1], None)
 
     @case("who looks on sees each value unpacked once")
     def _():
