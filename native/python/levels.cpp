@@ -306,9 +306,20 @@ Ref<PyObject> padded(Tensor* t, int rank) {
   return checked(call(view, args));
 }
 
+// A tensor that all examples share, as a batch of one.
+Ref<PyObject> in_front(Tensor* t) {
+  static Primitive& view = primitive("view");
+  Shape sizes;
+  sizes.append(1);
+  for (int64_t n : t->sizes()) sizes.append(n);
+  Ref<PyObject> size(size_object(sizes));
+  PyObject* args[] = {t->object(), size.get()};
+  return checked(call(view, args));
+}
+
 // Loops over elements, of tensors of one dtype: examples that have fewer dimensions than others get more.
 // Empty for everything else.
-Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, uint64_t number) {
+Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, const Level& level) {
   if (real_forward(op) != elementwise_forward) return {};
   Ref<PyObject> held[MAX_ARGS];
   PyObject* inner[MAX_ARGS];
@@ -319,7 +330,7 @@ Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, u
     inner[i] = args[i];
     if (!is_tensor(args[i])) continue;
     Tensor* t = as_tensor(args[i]);
-    if (is_leveled(t) && number_of_level(t) == number) {
+    if (is_leveled(t) && number_of_level(t) == level.number) {
       any |= batched[i] = is_batched_there(t);
       t = value_of(t);
       if (batched[i] && t->ndim == 0) return {};
@@ -331,8 +342,12 @@ Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, u
   }
   if (!any || rank >= MAX_DIMS) return {};
   for (size_t i = 0; i < op.args.size(); i++) {
-    if (!batched[i] || as_tensor(inner[i])->ndim - 1 == rank) continue;
-    held[i] = padded(as_tensor(inner[i]), rank);
+    // In a batch of gradients, whose level says nothing of random numbers, torch makes a view of what all
+    // examples share; who walks the graph of the gradients finds it.
+    bool viewed = recording() && !batched[i] && is_tensor(inner[i]) && as_tensor(inner[i])->ndim &&
+                  as_tensor(inner[i])->requires_grad() && !PyUnicode_GET_LENGTH(level.randomness);
+    if (!viewed && (!batched[i] || as_tensor(inner[i])->ndim - 1 == rank)) continue;
+    held[i] = viewed ? in_front(as_tensor(inner[i])) : padded(as_tensor(inner[i]), rank);
     inner[i] = held[i].get();
   }
   return checked(call(const_cast<Primitive&>(op), inner));
@@ -343,7 +358,7 @@ Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, 
   const Level level = level_at(int64_t(place));
   Below below{place};
   if (!out) {
-    if (Ref<PyObject> result = elementwise_in_batch(op, args, level.number))
+    if (Ref<PyObject> result = elementwise_in_batch(op, args, level))
       return wrapped(result.get(), number, true);
   }
   auto count = Py_ssize_t(op.args.size());

@@ -143,6 +143,18 @@ def cases(torch):
                 told.append(name(walk))
         return told
 
+    @case("operands in batches of gradients are views")
+    def _():
+        told = []
+        made = (lambda q, w: q * w, lambda q, w: q / w, lambda q, w: q.exp(), lambda q, w: q.pow(3), lambda q, w: q * w[0])
+        for function in made:
+            x, w = R(2, 2), R(2, 2) * 2
+            for rows in (torch.ones(3, 2, 2), R(3, 2, 2)):
+                y = function(x, w)
+                (g,) = torch.autograd.grad(y, x, rows, create_graph=True, is_grads_batched=True)
+                told += [graph(g), g, torch.autograd.grad(g.sum(), w, allow_unused=True)]
+        return told
+
     return found
 
 
