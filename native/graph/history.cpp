@@ -242,7 +242,7 @@ void renew_view(Tensor* t, Tensor* base);
 
 // If it cannot be made anew, whoever asks next is told so too.
 void refresh_view(Tensor* t, bool asked) {
-  if (!is_view(t)) return;
+  if (!is_view(t) || !counts_writes(t)) return;  // a tensor of inference mode is nobody's view
   Extra* extra = t->extra;
   Tensor* base = extra->base;
   if (extra->view_version == counter_of(t)->version) return;

@@ -37,11 +37,6 @@ FunctionNode* self_function(PyObject* self) { return reinterpret_cast<FunctionNo
 
 bool is_view(const Tensor* t) { return t->extra && t->extra->base && t->extra->differentiable_view; }
 
-// Also a view made under no_grad requires grad if its base does (see wants_grad in primitive.cpp).
-bool requires_grad(const Tensor* t) {
-  return t->requires_grad() || (is_view(t) && t->extra->base->requires_grad() && is_differentiable(t->dtype));
-}
-
 // ---- outputs
 
 struct Call {
@@ -75,7 +70,7 @@ void set_history(Tensor* t, Node* node, uint32_t nr) {
 }
 
 void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
-  if (!t->grad_fn && requires_grad(t)) {
+  if (!t->grad_fn && shows_requires_grad(t)) {
     fail_at(PyExc_RuntimeError, "a leaf Variable that requires grad has been used in an in-place operation.",
             {{"It is written by a Function that is applied", call.node->source}},
             "Give the Function a clone() of it.");
@@ -136,7 +131,7 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
   bool records =
       call.executable && is_differentiable(t->dtype) && !contains(node->non_differentiable, t->object());
   if (!records) {
-    if (!requires_grad(t)) {
+    if (!shows_requires_grad(t)) {
       return at >= 0 && !modified ? view_of_input(call, t) : share(t);
     }
     if (at >= 0) return dispatches(t) ? dispatched_detach(t) : new_alias(t);
@@ -393,7 +388,7 @@ PyObject* apply_here(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObjec
         tensors++;
         node->tensor_arguments.set(size_t(i));
         if (as_tensor(o)->base()) refresh_view(as_tensor(o));
-        need = requires_grad(as_tensor(o));
+        need = shows_requires_grad(as_tensor(o));
       }
       any |= need;
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(need));

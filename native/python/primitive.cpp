@@ -17,6 +17,7 @@
 #include "lazy_views.h"
 #include "levels.h"
 #include "rare_ops.h"
+#include "tensor_type.h"
 
 namespace rl {
 
@@ -27,14 +28,6 @@ namespace {
 
 // ---- recording
 // -------------------------------------------------------------------------------------------------
-
-// A view requires grad if its base does, also one made under no_grad: no gradient comes back along it, but as
-// in torch the result says that it was computed from something that has one.
-bool wants_grad(const Tensor* t) {
-  if (t->requires_grad()) return true;
-  const Tensor* base = t->base();
-  return base && t->extra->differentiable_view && base->requires_grad() && is_differentiable(t->dtype);
-}
 
 // Bit per input that requires a gradient; `flags` are those of any input. Throws if an input is neither
 // tensor, number nor None.
@@ -55,11 +48,11 @@ uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args, uint16_
         }
         if (!is_tensor(element)) continue;
         flags |= as_tensor(element)->flags;
-        if (wants_grad(as_tensor(element))) needs |= uint16_t(1 << i);
+        if (shows_requires_grad(as_tensor(element))) needs |= uint16_t(1 << i);
       }
     } else if (is_plain_tensor(o) || is_tensor(o)) {
       flags |= as_tensor(o)->flags;
-      if (wants_grad(as_tensor(o))) needs |= uint16_t(1 << i);
+      if (shows_requires_grad(as_tensor(o))) needs |= uint16_t(1 << i);
     } else if (o != Py_None && !is_number(o)) {
       failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", op.name.c_str(),
             op.args[i].c_str(), Py_TYPE(o)->tp_name);
@@ -670,7 +663,7 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   bool plain = true;  // tensors that are no views, as most are: looked at once
   for (int i = 0; plain && i < op.input_count; i++) {
     plain = is_plain_tensor(args[i]) && !as_tensor(args[i])->base();
-    if (plain && wants_grad(as_tensor(args[i]))) needs |= uint16_t(1 << i);
+    if (plain && shows_requires_grad(as_tensor(args[i]))) needs |= uint16_t(1 << i);
   }
   Ref<PyObject> result = plain ? compute(op, args, nullptr) : compute_any(op, args, needs);
   Ref<Node> recorded;

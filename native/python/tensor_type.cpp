@@ -563,10 +563,9 @@ TensorRef moved_to_class(Tensor* fresh, PyTypeObject* type) {
   return result;
 }
 
-bool shows_requires_grad(const Tensor* t) {
-  bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad() &&
-              !(t->flags & Tensor::INFERENCE);
-  return t->requires_grad() || (base && is_differentiable(t->dtype));
+bool base_requires_grad(const Tensor* t) {
+  return t->extra->differentiable_view && t->base()->requires_grad() && !(t->flags & Tensor::INFERENCE) &&
+         is_differentiable(t->dtype);
 }
 
 void set_requires_grad(Tensor* t, bool on) {
