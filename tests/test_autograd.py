@@ -1,5 +1,6 @@
 """The engine: order, accumulation, modes, leaves, hooks, messages."""
 
+import math
 import threading
 
 import pytest
@@ -162,13 +163,41 @@ def test_the_engine_computes_known_forms_of_rules_as_python_would():
             seen.add(form)
             g = torch.randn(3, dtype=torch.float64)
             other = torch.randn(3, dtype=torch.float64)
-            want = {1: g, 2: -g, 3: g * other}[form]
-            assert torch.equal(rule(*([g, other] if form == 3 else [g])), want), name
-    assert seen == {1, 2, 3}
+            want = {1: g, 2: -g, 3: g * other, 4: g * (2 * other), 5: g * (2 * other)}[form]
+            with torch.no_grad():  # the last form is known for squares that are not recorded
+                assert torch.equal(rule(*[g, other, 2][: len(params)]), want), name
+    assert seen == {1, 2, 3, 4, 5}
     z = torch.tensor([1 + 2j], requires_grad=True)
     w = torch.tensor([3 - 1j])
     (z * w).backward(torch.ones(1, dtype=torch.complex64))
     assert z.grad.item() == 3 + 1j
+
+
+@pytest.mark.parametrize("power", [lambda x: x**2, lambda x: x**2.0, lambda x: x.square(), lambda x: x**3])
+@pytest.mark.parametrize("weights", [[0.5, 2.0, -1.0], [1.0, 1.0, 1.0]])
+def test_squares_have_the_gradient_of_powers(power, weights):
+    """The engine computes that of `x ** 2` itself, where nothing is recorded."""
+    weight = torch.tensor(weights)
+    x = torch.tensor([2.0, -3.0, 0.25], requires_grad=True)
+    exponent = round(math.log(power(torch.tensor(2.0)).item(), 2))
+    expected = [w * exponent * v ** (exponent - 1) for w, v in zip(weights, x.tolist())]
+    (power(x) * weight).sum().backward()
+    assert x.grad.tolist() == expected
+    (again,) = torch.autograd.grad((power(x) * weight).sum(), x, create_graph=True)
+    assert again.tolist() == expected and again.requires_grad
+    (spread,) = torch.autograd.grad(power(x).sum(), x)  # the gradient of sum() is one number
+    assert spread.tolist() == [exponent * v ** (exponent - 1) for v in x.tolist()]
+    z = torch.tensor([1 + 2j], requires_grad=True)
+    power(z).backward(torch.ones(1, dtype=torch.complex64))
+    assert z.grad.item() == (exponent * (1 + 2j) ** (exponent - 1)).conjugate()
+
+
+def test_an_error_of_a_hook_is_that_of_backward():
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: len(3))
+    with pytest.raises(TypeError, match="object of type 'int' has no len"):
+        y.backward()
 
 
 # ---- modes

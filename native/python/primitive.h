@@ -39,7 +39,7 @@ struct Rule {
   std::vector<RuleParam> params;
   uint16_t want_args = 0, want_shapes = 0, want_outs = 0;
   // Rules of these forms the engine computes itself (see `form_of` in rushlight/ops/_rules.py).
-  enum Form : uint8_t { any, identity, negation, product } form = any;
+  enum Form : uint8_t { any, identity, negation, product, square, power } form = any;
   bool takes_undefined = false;  // is given None for a gradient that did not arrive, instead of zeros
 };
 

@@ -153,10 +153,13 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
     }
     if (rule.params.size() > 24) fail(PyExc_ValueError, "too many parameters in a rule");
     rule.takes_undefined = takes_undefined;
-    bool product = rule.params.size() == 2 &&
-                   (rule.params[1].kind == RuleParam::arg || rule.params[1].kind == RuleParam::out);
-    if (form < 0 || form > Rule::product || (form == Rule::product && !product))
-      fail(PyExc_ValueError, "bad form of a rule");
+    auto reads = [&](size_t k, bool outs) {
+      return rule.params[k].kind == RuleParam::arg || (outs && rule.params[k].kind == RuleParam::out);
+    };
+    bool fits = form < Rule::product ||
+                (form == Rule::power ? rule.params.size() == 3 && reads(1, true) && reads(2, false)
+                                     : rule.params.size() == 2 && reads(1, true));
+    if (form < 0 || form > Rule::power || !fits) fail(PyExc_ValueError, "bad form of a rule");
     if (input > -2) check_unused(op);  // a node that has not saved for the rule that is seen is not shown it
     rule.function = Py_NewRef(function);
     rule.form = Rule::Form(form);

@@ -55,28 +55,35 @@ def _parameters(
     return found
 
 
-_IDENTITY, _NEGATION, _PRODUCT = 1, 2, 3
-_conj = _C.conj
-_FORMS = {
-    (lambda g: g).__code__.co_code: _IDENTITY,
-    (lambda g: -g).__code__.co_code: _NEGATION,
-    (lambda g, b: g * _conj(b)).__code__.co_code: _PRODUCT,
-}
-_NAMES = ((), ("_conj",))
+# The forms of rules that the engine computes without calling Python. Of the last one only `x ** 2`, when nothing
+# is recorded: what _pow_number says of all others it does not know.
+_conj, _recording = _C.conj, _C.is_grad_enabled
+_MODELS: tuple[Callable, ...] = (
+    lambda g: g,
+    lambda g: -g,
+    lambda g, b: g * _conj(b),
+    lambda g, b: g * (2 * _conj(b)),
+    lambda g, b, s: _pow_number(g, b, s) if s != 2 or _recording() else g * (2 * _conj(b)),  # type: ignore[name-defined] # noqa: F821
+)
+_FORMS = {model.__code__.co_code: (number, model.__code__) for number, model in enumerate(_MODELS, 1)}
+_NAMES = {model.__code__.co_names for model in _MODELS}
+_MEANT = {"_conj": _conj, "_recording": _recording}
 
 
 def form_of(rule: Callable, params: list[tuple[int, int]]) -> int:
-    """Which of the forms that the engine computes without calling Python a rule has; 0 for none of them."""
+    """Which of these forms a rule has, counted from 1; 0 for none of them."""
     code: Any = getattr(rule, "__code__", None)
-    if code is None or code.co_argcount > 2 or code.co_names not in _NAMES:  # quickly: most rules are none
+    if code is None or code.co_argcount > 3 or code.co_names not in _NAMES:  # quickly: most rules are none
         return 0
-    form = _FORMS.get(code.co_code, 0)
-    if not form or params[0] != (_GRAD, 0) or rule.__defaults__ or rule.__closure__:
+    form, model = _FORMS.get(code.co_code, (0, code))
+    if code.co_names != model.co_names or code.co_consts != model.co_consts:
         return 0
-    if form == _PRODUCT:
-        by_conj = code.co_names == ("_conj",) and rule.__globals__.get("_conj") is _C.conj
-        return form if by_conj and len(params) == 2 and params[1][0] in (_ARG, _OUT) else 0
-    return form if len(params) == 1 else 0
+    if any(rule.__globals__.get(name) is not _MEANT[name] for name in code.co_names if name in _MEANT):
+        return 0
+    kinds = [kind for kind, _ in params]
+    if rule.__defaults__ or rule.__closure__ or params[0] != (_GRAD, 0) or len(kinds) != model.co_argcount:
+        return 0
+    return form if all(kind in (_ARG, _OUT) for kind in kinds[1:]) and _OUT not in kinds[2:] else 0
 
 
 def _bits(parts: list[str], names: str) -> int:

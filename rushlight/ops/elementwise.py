@@ -16,6 +16,7 @@ ops = _C.ops
 Tensor = _C.Tensor
 _zeros = _C.zeros_like
 _conj = _C.conj
+_recording = _C.is_grad_enabled
 
 
 def _masked(g, keep):
@@ -98,7 +99,11 @@ derivative(
 )
 
 # ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
-derivative("pow_scalar", x=lambda g, x, s: _pow_number(g, x, s), node="PowBackward0")
+derivative(
+    "pow_scalar",
+    x=lambda g, x, s: _pow_number(g, x, s) if s != 2 or _recording() else g * (2 * _conj(x)),
+    node="PowBackward0",
+)
 derivative("scalar_pow", x=lambda g, x, out, s: _pow_exponent(g, s, x, out), node="PowBackward2")
 derivative(
     "pow",
@@ -428,8 +433,7 @@ def _is_zero(x):
 
 
 def _pow_number(g, x, exponent):
-    # When recorded, x ** 1 keeps the chain of derivatives whole.
-    if exponent == 2 and not _C.is_grad_enabled():
+    if exponent == 2 and not _recording():  # when recorded, x ** 1 keeps the chain of derivatives whole
         return g * (2 * _conj(x))
     if exponent == 0:
         return _zeros(g)
