@@ -374,3 +374,27 @@ def test_products_are_formed_in_double(dtype):
     assert x.reshape(40, 2).prod(0).tolist() == [math.inf, 0.0]
     turns = x.reshape(80, 1) ** torch.where(torch.arange(80) < 40, 1, -1)[:, None].to(dtype)
     assert turns.expand(80, 37).contiguous().prod(0).tolist() == [1.0] * 37
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "int64", "bool"])
+def test_a_single_number_beside_a_tensor(dtype):
+    """Whatever its shape, and wherever it stands, it acts as a tensor full of it."""
+    dtype = getattr(torch, dtype)
+    x = (torch.arange(1, 13).view(3, 4) * 7 % 5).to(dtype)
+    names = ["add", "mul", "eq"] + (["sub", "div", "atan2"] if dtype not in (torch.bool, torch.complex64) else [])
+    for name in names:
+        call = getattr(torch, name) if not (name in ("div", "atan2") and dtype == torch.int64) else torch.sub
+        for one in (torch.tensor(3), torch.tensor([3]), torch.tensor([[3]])):
+            one = one.to(dtype)
+            full = torch.full((3, 4), 3).to(dtype)
+            for number in (one, one.expand(3, 4)):
+                for got, want in ((call(x, number), call(x, full)), (call(number, x), call(full, x))):
+                    assert torch.equal(got, want) and got.dtype == want.dtype, name
+                    assert got.stride() == (4, 1) and got.is_contiguous()
+            turned = x.t().contiguous().t()
+            assert torch.equal(call(turned, one), call(x, full)) and call(turned, one).stride() == (1, 3)
+    empty = torch.empty(0, 3)
+    assert (empty * torch.tensor(2.0)).shape == (0, 3)
+    assert (torch.ones(1, 4) + torch.ones(1, 1, 1)).shape == (1, 1, 4)
+    assert (torch.ones(2) + torch.tensor(1.0, dtype=torch.float64)).dtype == torch.float32
+    assert (torch.ones(2) + torch.ones(1, dtype=torch.float64)).dtype == torch.float64

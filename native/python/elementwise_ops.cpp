@@ -239,13 +239,44 @@ Loop loop_by_number(const Elementwise& entry, DType dtype, int k) {
   return entry.by_number[dtype == DType::bf16];
 }
 
+// Whether `one` is a single number beside the contiguous tensor t: of one element, or such a number spread out
+// (the gradient of a sum). Of dimensions of size 1 their strides are for `forward_general` to say.
+bool is_one_number(const Tensor* one, const Tensor* t) {
+  if (one->numel == 1) return one->ndim <= t->ndim;
+  if (one->ndim != t->ndim) return false;
+  for (int d = 0; d < t->ndim; d++) {
+    if (one->geometry[d] != t->room[d] || t->room[d] == 1 || one->stride(d)) return false;
+  }
+  return true;
+}
+
+// A tensor and a single number of its dtype, whichever comes first: a loss that is scaled, x / x.norm().
+PyObject* forward_with_one(const Elementwise& entry, const Tensor* a, const Tensor* b) {
+  const Tensor *t = a->numel < b->numel || !a->is_contiguous() ? b : a, *one = t == a ? b : a;
+  bool half = t->dtype == DType::f16 || t->dtype == DType::bf16;  // by_number
+  if (!t->is_contiguous() || t->dtype != one->dtype || t->ndim > 4 || t->numel > GRAIN || !t->numel || half ||
+      (t->flags | one->flags) & Tensor::ODD_STRIDES || t->device().type != DeviceType::cpu ||
+      one->device().type != DeviceType::cpu || !is_one_number(one, t) ||
+      (entry.promote != Promote::none && !is_differentiable(t->dtype)))
+    return nullptr;
+  Loop loop = entry.loops[int(t->dtype)];
+  if (!loop) return nullptr;
+  TensorRef result = new_same_shape(t, t->dtype);
+  int64_t size = t->itemsize();
+  char* data[] = {static_cast<char*>(result->storage->data), a->data(), b->data()};
+  int64_t steps[] = {size, t == a ? size : 0, t == a ? 0 : size};
+  loop(data, steps, t->numel, nullptr);
+  return result.release_object();
+}
+
 // Two tensors that are alike, as in a loop over layers: nothing to convert and nothing to broadcast.
 PyObject* forward_alike(const Elementwise& entry, const Tensor* a, const Tensor* b) {
   bool alike = (a->flags & b->flags & Tensor::CONTIGUOUS) && a->dtype == b->dtype && a->ndim == b->ndim &&
                a->numel == b->numel && a->numel <= GRAIN && a->ndim <= 4 &&
                a->device().type == DeviceType::cpu && b->device().type == DeviceType::cpu;
   for (int d = 0; alike && d < a->ndim; d++) alike = a->room[d] == b->room[d];
-  if (!alike || (entry.promote != Promote::none && !is_differentiable(a->dtype))) return nullptr;
+  if (!alike) return forward_with_one(entry, a, b);
+  if (entry.promote != Promote::none && !is_differentiable(a->dtype)) return nullptr;
   Loop loop = entry.loops[int(a->dtype)];
   if (!loop) return nullptr;
   TensorRef result = new_same_shape(a, a->dtype);
