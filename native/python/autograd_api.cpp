@@ -9,6 +9,7 @@
 #include "../graph/shown.h"
 #include "../tensor/unlocked.h"
 #include "collector.h"
+#include "direct_calls.h"
 #include "explain.h"
 #include "forward_mode.h"
 #include "forwards.h"
@@ -120,23 +121,34 @@ TensorRef one_like(Tensor* t) {
   return one;
 }
 
-// backward_loss(tensor, keep_graph): backward from a number, the gradient of itself being 1. False, and
-// nothing is done, if it is not such a plain case; then the general way is taken, which words what is wrong.
+// Backward from a number, the gradient of itself being 1. False, and nothing is done, if it is not such a plain
+// case; then the general way is taken, which words what is wrong.
+bool backward_loss(PyObject* loss, bool keep_graph) {
+  if (!is_plain_root(loss) || as_tensor(loss)->numel != 1 || modes.inference || profiling()) return false;
+  Edge edge = gradient_edge(as_tensor(loss));
+  if (!edge.node) return false;
+  Ref<Node> held(edge.node);
+  TensorRef one = one_like(as_tensor(loss));
+  std::vector<Root> roots{{edge, one.get()}};
+  LoggedRun logged(roots);
+  run_backward(roots, nullptr, keep_graph, false, true);
+  return true;
+}
+
+// backward_loss(tensor, keep_graph): whether it was such a plain case.
 PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "backward_loss(tensor, keep_graph) expected");
-    if (!is_plain_root(args[0]) || as_tensor(args[0])->numel != 1 || modes.inference || profiling())
-      Py_RETURN_FALSE;
-    Edge edge = gradient_edge(as_tensor(args[0]));
-    if (!edge.node) Py_RETURN_FALSE;
-    Ref<Node> held(edge.node);
-    TensorRef one = one_like(as_tensor(args[0]));
-    std::vector<Root> roots{{edge, one.get()}};
-    LoggedRun logged(roots);
-    run_backward(roots, nullptr, args[1] == Py_True, false, true);
-    Py_RETURN_TRUE;
+    return PyBool_FromLong(backward_loss(args[0], args[1] == Py_True));
   });
 }
+
+// loss.backward() (Note [direct calls]).
+PyObject* backward_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  bool plain = positional == 1 && no_keywords(kwnames) && backward_loss(args[0], false);
+  return plain ? Py_NewRef(Py_None) : nullptr;
+}
+const NativeCallInit direct_backward("backward", backward_call);
 
 // A tensor, or those of a tuple or list, where None may stand for one if `gaps`; false if there is anything
 // else.

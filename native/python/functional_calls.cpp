@@ -328,6 +328,45 @@ PyObject* pad_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnam
   return applied(constant_pad, args[0], pad.get(), value).release();
 }
 
+// An int, or two of them, for height and width; null if it is neither.
+Ref<PyObject> pair_of(PyObject* o) {
+  int64_t value;
+  if (read_plain_int(o, value)) return checked(PyTuple_Pack(2, o, o));
+  bool two = PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) == 2 &&
+             read_plain_int(PyTuple_GET_ITEM(o, 0), value) && read_plain_int(PyTuple_GET_ITEM(o, 1), value);
+  return two ? share(o) : Ref<PyObject>();
+}
+
+// avg_pool2d(input, kernel_size, stride=None, padding=0) of images with windows that fit.
+PyObject* avg_pool2d_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject *none = PyLong_FromLong(0), *average = PyUnicode_InternFromString("average");
+  PyObject* values[] = {nullptr, nullptr, Py_None, none};
+  static constexpr const char* names[] = {"input", "kernel_size", "stride", "padding"};
+  if (!bind(values, names, args, positional, kwnames)) return nullptr;
+  Tensor* t = plain_tensor(values[0]);
+  if (!t || t->ndim != 4 || !is_floating(t->dtype) || is_rare(t->dtype) || !t->numel) return nullptr;
+  Ref<PyObject> kernel = pair_of(values[1]), stride = values[2] == Py_None ? kernel : pair_of(values[2]),
+                padding = pair_of(values[3]);
+  if (!kernel || !stride || !padding) return nullptr;
+  Ref<PyObject> size = checked(PyTuple_New(2));
+  for (int d = 0; d < 2; d++) {
+    int64_t k = 0, step = 0, pad = 0, length = t->size(2 + d);
+    read_plain_int(PyTuple_GET_ITEM(kernel.get(), d), k);
+    read_plain_int(PyTuple_GET_ITEM(stride.get(), d), step);
+    read_plain_int(PyTuple_GET_ITEM(padding.get(), d), pad);
+    if (k < 1 || k > INT32_MAX || step < 1 || step > INT32_MAX || pad < 0 || pad > k / 2 ||
+        length > INT32_MAX || length + 2 * pad < k)
+      return nullptr;
+    PyTuple_SET_ITEM(size.get(), d, number((length + 2 * pad - k) / step + 1).release());
+  }
+  static Primitive& avg_pool2d = primitive("avg_pool2d");
+  static PyObject* no_stride = PyTuple_New(0);
+  PyObject* given = values[2] == Py_None ? no_stride : stride.get();
+  Ref<PyObject> spec = checked(PyTuple_Pack(8, average, kernel.get(), stride.get(), padding.get(), Py_True,
+                                            none, given, Py_False));
+  return applied(avg_pool2d, values[0], size.get(), spec.get(), Py_False).release();
+}
+
 PyObject* bincount_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   static PyObject* name_least = PyUnicode_InternFromString("minlength");
   bool named = !no_keywords(kwnames);
@@ -369,6 +408,7 @@ const NativeCallInit calls[] = {{"nll_loss", class_loss_call<false>},
                                 {"group_norm", group_norm_call},
                                 {"batch_norm", batch_norm_call},
                                 {"pad", pad_call},
+                                {"avg_pool2d", avg_pool2d_call},
                                 {"bincount", bincount_call}};
 
 PyMethodDef functions[] = {{"are_within_unit", are_within_unit, METH_O, nullptr},
