@@ -10,35 +10,25 @@ from rushlight._annotations import Any, NoReturn
 from rushlight._type_names import type_name
 
 
-class _Float:
-    __slots__ = ("bits", "eps", "max", "min", "resolution", "smallest_normal")
-
-    def __init__(
-        self, bits: int, eps: float, max: float, min: float, smallest_normal: float, resolution: float
-    ) -> None:
-        self.bits, self.eps, self.max, self.min = bits, eps, max, min
-        self.smallest_normal, self.resolution = smallest_normal, resolution
-
-
-def _ieee(bits: int, digits: int, exponent: int, decimals: int) -> _Float:
+def _ieee(bits: int, digits: int, exponent: int, decimals: int) -> tuple[float, ...]:
     """From the digits of the mantissa after the leading one, and the largest exponent."""
     eps = 2.0**-digits
     largest = (2.0 - eps) * 2.0**exponent
-    return _Float(bits, eps, largest, -largest, 2.0 ** (1 - exponent), float(f"1e-{decimals}"))
+    return bits, eps, largest, -largest, 2.0 ** (1 - exponent), float(f"1e-{decimals}")
 
 
-_FLOATS = {
+_FLOATS: dict[str, tuple[float, ...]] = {  # bits, eps, max, min, smallest_normal, resolution
     "float16": _ieee(16, 10, 15, 3),
     "bfloat16": _ieee(16, 7, 127, 2),
     "float32": _ieee(32, 23, 127, 6),
     "float64": _ieee(64, 52, 1023, 15),
-    "float8_e4m3fn": _Float(8, 0.125, 448.0, -448.0, 2.0**-6, 1.0),
+    "float8_e4m3fn": (8, 0.125, 448.0, -448.0, 2.0**-6, 1.0),
     "float8_e5m2": _ieee(8, 2, 15, 0),
-    "float8_e4m3fnuz": _Float(8, 0.125, 240.0, -240.0, 2.0**-7, 1.0),
-    "float8_e5m2fnuz": _Float(8, 0.125, 57344.0, -57344.0, 2.0**-15, 1.0),
-    "float8_e8m0fnu": _Float(8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
+    "float8_e4m3fnuz": (8, 0.125, 240.0, -240.0, 2.0**-7, 1.0),
+    "float8_e5m2fnuz": (8, 0.125, 57344.0, -57344.0, 2.0**-15, 1.0),
+    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
 }
-_KNOWN: dict[_C.dtype, str] = {}  # which _FLOATS finfo() found for a dtype
+_KNOWN: dict[_C.dtype, Any] = {}  # what finfo() found for a dtype
 _COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64),
              "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64)}  # fmt: skip
@@ -59,7 +49,7 @@ class _DtypeInfo:
             object.__setattr__(self, name, value)
             return
         kind = f"torch.{type(self).__name__}"
-        if isinstance(getattr(type(self), name, None), property):
+        if name != "_name" and hasattr(getattr(type(self), name, None), "__set__"):
             raise AttributeError(f"attribute '{name}' of '{kind}' objects is not writable")
         raise AttributeError(f"'{kind}' object has no attribute '{name}'")
 
@@ -80,57 +70,42 @@ class finfo(_DtypeInfo):
     1.1920928955078125e-07
     """
 
-    __slots__ = ()
+    __slots__ = {
+        "bits": "The number of bits the dtype takes.",
+        "eps": "The difference between 1.0 and the next larger number.",
+        "max": "The largest finite number.",
+        "min": "The most negative finite number.",
+        "smallest_normal": "The smallest positive number with full precision.",
+        "resolution": "The approximate decimal resolution.",
+        "tiny": "Another name of `smallest_normal`.",
+    }
     __module__ = "rushlight"
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    resolution: float
+    tiny: float
 
-    def __init__(self, type: Any = ...) -> None:
-        if type.__class__ is _C.dtype and (known := _KNOWN.get(type)):
-            self._name = known
-            return
+    def __new__(cls, type: Any = ...) -> finfo:
+        # Nothing about it can change, so there is one for each dtype: masks ask for it at every step.
+        if type.__class__ is _C.dtype and cls is finfo and (known := _KNOWN.get(type)) is not None:
+            return known
         name = _dtype_name("finfo", rushlight.get_default_dtype() if type is ... else type)
         name = _COMPONENT.get(name, name)
         if name not in _FLOATS:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
+        self = object.__new__(cls)
+        values = _FLOATS[name]
+        for each, value in zip(finfo.__slots__, (*values, values[4])):
+            object.__setattr__(self, each, value)
         self._name = name
-        if type.__class__ is _C.dtype:
-            _KNOWN[type] = name
-
-    @property
-    def bits(self) -> int:
-        """The number of bits the dtype takes."""
-        return _FLOATS[self._name].bits
-
-    @property
-    def eps(self) -> float:
-        """The difference between 1.0 and the next larger number."""
-        return _FLOATS[self._name].eps
-
-    @property
-    def max(self) -> float:
-        """The largest finite number."""
-        return _FLOATS[self._name].max
-
-    @property
-    def min(self) -> float:
-        """The most negative finite number."""
-        return _FLOATS[self._name].min
-
-    @property
-    def smallest_normal(self) -> float:
-        """The smallest positive number with full precision."""
-        return _FLOATS[self._name].smallest_normal
-
-    @property
-    def tiny(self) -> float:
-        """Another name of `smallest_normal`."""
-        return self.smallest_normal
-
-    @property
-    def resolution(self) -> float:
-        """The approximate decimal resolution."""
-        return _FLOATS[self._name].resolution
+        if type.__class__ is _C.dtype and cls is finfo:
+            _KNOWN[type] = self
+        return self
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

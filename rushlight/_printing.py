@@ -135,13 +135,6 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     return text + ")"
 
 
-def format_tensor(tensor: Any, format_spec: str) -> str:
-    """`Tensor.__format__`: a zero-dimensional tensor formats as its number, any other only without a spec."""
-    if tensor.dim() == 0 and type(tensor) is rushlight.Tensor and tensor.device.type != "meta":
-        return format(tensor.item(), format_spec)
-    return object.__format__(tensor, format_spec)
-
-
 def _derivatives(tensor: Any) -> list[str]:
     """What there is to be said of a tensor's history and tangent."""
     said = []

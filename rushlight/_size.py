@@ -47,7 +47,7 @@ class Size(_Tuple):
         return (count + (1 << 63)) % (1 << 64) - (1 << 63)  # of 64 bits, as torch counts
 
     def __repr__(self) -> str:
-        return f"torch.Size({list(self)})"
+        return f"torch.Size([{', '.join(map(repr, self))}])"
 
     if TYPE_CHECKING:
 

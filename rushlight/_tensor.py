@@ -238,9 +238,10 @@ def _complex(self):
 
 
 def _format(self, format_spec):
-    from rushlight._printing import format_tensor
-
-    return format_tensor(self, format_spec)
+    """A zero-dimensional tensor formats as its number, any other only without a spec."""
+    if type(self) is Tensor and self.ndim == 0 and not self.is_meta:
+        return format(self.item(), format_spec)
+    return object.__format__(self, format_spec)
 
 
 def _repr(self, *, tensor_contents=None):

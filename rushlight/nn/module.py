@@ -663,15 +663,16 @@ class Module(ModuleCall, ModuleState):
     def zero_grad(self, set_to_none=True) -> None:
         """Drop all gradients, or with ``set_to_none=False`` fill them with zeros."""
         for param in self.parameters():
-            if param.grad is not None:
-                if set_to_none:
-                    param.grad = None
+            if (grad := param.grad) is None:
+                continue
+            if set_to_none:
+                param.grad = None
+            else:
+                if grad.grad_fn is not None:
+                    grad.detach_()
                 else:
-                    if param.grad.grad_fn is not None:
-                        param.grad.detach_()
-                    else:
-                        param.grad.requires_grad_(False)
-                    param.grad.zero_()
+                    grad.requires_grad_(False)
+                grad.zero_()
 
     # Printing
 

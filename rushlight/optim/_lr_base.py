@@ -1,6 +1,5 @@
 """What all learning-rate schedulers share. Start at ``LRScheduler.step``."""
 
-import contextlib
 import functools
 import weakref
 
@@ -69,14 +68,17 @@ def _count_steps(optimizer):
     optimizer.step = counted
 
 
-@contextlib.contextmanager
-def _enable_get_lr_call(scheduler):
+class _enable_get_lr_call:
     """Inside, `get_lr` is called where it belongs, and does not warn."""
-    scheduler._get_lr_called_within_step = True
-    try:
-        yield
-    finally:
-        scheduler._get_lr_called_within_step = False
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+
+    def __enter__(self):
+        self.scheduler._get_lr_called_within_step = True
+
+    def __exit__(self, *error):
+        self.scheduler._get_lr_called_within_step = False
 
 
 class LRScheduler:
