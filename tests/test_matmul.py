@@ -193,7 +193,7 @@ def test_beta_zero_reads_nothing_and_no_terms_give_zeros():
 
 
 @pytest.mark.parametrize("batch", [(2,), (1,), (0,), (2, 3)])
-@pytest.mark.parametrize("rows, terms, columns", itertools.product((0, 1, 3), (0, 2), (0, 1, 4)))
+@pytest.mark.parametrize("rows, terms, columns", list(itertools.product((0, 1, 3), (0, 2), (0, 1, 4))))
 def test_a_matrix_times_a_batch_of_any_size(rows, terms, columns, batch):
     for lead in ((), (1,)):
         a = rushlight.ones(*lead, rows, terms, requires_grad=True)
