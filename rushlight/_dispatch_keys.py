@@ -105,11 +105,63 @@ _RECORDS = _named(*(name for name in DispatchKey.__members__ if name.startswith(
 _PYTHON = _named("Python", "PythonTLSSnapshot")
 
 
-class _Excluded(threading.local):
-    sets: tuple[DispatchKeySet, ...] = ()
+# Steps that are taken as the tensors and modes say: that they are asked for changes nothing.
+_INERT = _named("BackendSelect", "Functionalize", "PreDispatch", "PythonDispatcher")
 
 
-_excluded = _Excluded()
+class _Asked(threading.local):
+    """What this thread asked to leave out and to take; where recording, asking and casting are left out,
+    what they were before."""
+
+    out: DispatchKeySet = DispatchKeySet()
+    taken: DispatchKeySet = DispatchKeySet()
+    recording: tuple[bool, bool] | None = None
+    asking: Any = None
+    casting: Any = None
+
+
+_asked = _Asked()
+
+
+def _check(keys: DispatchKeySet, what: str, *more: str) -> None:
+    possible = _RECORDS | _PYTHON | _AUTOCAST | _INERT | _named(*more)
+    if not keys._keys <= possible._keys:
+        raise NotImplementedError(f"these steps cannot be {what}: {keys - possible}")
+
+
+def _leave_out(keys: DispatchKeySet, back: DispatchKeySet) -> None:
+    """Leaves out the steps of `keys`, and takes those of `back` again."""
+    _check(keys, "left out")
+    _check(back, "put back", "ADInplaceOrView")
+    out = _asked.out = (_asked.out | keys) - back
+    casts = not out.has(DispatchKey.AutocastCPU)
+    if not casts and _asked.casting is None and rushlight.is_autocast_enabled("cpu"):
+        from rushlight.amp.autocast_mode import _DisableAutocast
+
+        _asked.casting = _DisableAutocast().__enter__()
+    elif casts and _asked.casting is not None:
+        _asked.casting.__exit__()
+        _asked.casting = None
+    records, asks = not out._keys & _RECORDS._keys, not out._keys & _PYTHON._keys
+    if not records and _asked.recording is None:
+        _asked.recording = _C.set_grad_enabled(False), _C._set_fwd_grad_enabled(False)
+    elif records and _asked.recording is not None:
+        _C.set_grad_enabled(_asked.recording[0])
+        _C._set_fwd_grad_enabled(_asked.recording[1])
+        _asked.recording = None
+    if not asks and _asked.asking is None:
+        from rushlight._native_names import _DisableTorchDispatch
+
+        _asked.asking = _DisableTorchDispatch().__enter__()
+    elif asks and _asked.asking is not None:
+        _asked.asking.__exit__()
+        _asked.asking = None
+
+
+def _take(keys: DispatchKeySet) -> None:
+    """Takes the steps of `keys` whatever the tensors are: of those that they take anyway."""
+    _check(keys, "taken whatever the tensors are", "CPU", "ADInplaceOrView")
+    _asked.taken = keys
 
 
 def _dispatch_keys(tensor: _C.Tensor) -> DispatchKeySet:
@@ -131,24 +183,22 @@ def _dispatch_keys(tensor: _C.Tensor) -> DispatchKeySet:
 _dispatch_key_set = _dispatch_keys
 
 
+def _inactive_autocast() -> DispatchKeySet:
+    return _AUTOCAST - _named("AutocastCPU") if rushlight.is_autocast_enabled("cpu") else _AUTOCAST
+
+
 def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
     """The keys whose steps this thread leaves out."""
-    keys = _named() if rushlight.is_autocast_enabled("cpu") else _named("AutocastCPU")
-    keys |= _AUTOCAST - _named("AutocastCPU")
+    keys = _inactive_autocast() | _asked.out
     if rushlight.is_inference_mode_enabled():
         keys |= _named("AutogradOther", "AutogradNestedTensor")
-    for more in _excluded.sets:
-        keys |= more
     return keys
 
 
 def _dispatch_tls_local_include_set() -> DispatchKeySet:
     """The keys whose steps this thread takes whatever the tensors are."""
-    return (
-        _named("BackendSelect")
-        if rushlight.is_inference_mode_enabled()
-        else _named("BackendSelect", "ADInplaceOrView")
-    )
+    keys = _named("BackendSelect") | _asked.taken
+    return keys if rushlight.is_inference_mode_enabled() else keys | _named("ADInplaceOrView")
 
 
 def _dispatch_tls_is_dispatch_key_excluded(key: Any) -> bool:
@@ -183,64 +233,93 @@ def _dispatch_key_for_device(device_type: str) -> str:
     return {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}[device_type]
 
 
-class _ExcludeDispatchKeyGuard:
-    """Inside, calls leave some steps out: recording (all keys of Autograd), or asking modes and classes
-    (Python). Autocast is left out by `_DisableAutocast`."""
+def _dispatch_tls_set_dispatch_key_excluded(key: Any, excluded: bool) -> None:
+    """Leaves a step out from now on, or takes it again."""
+    keys = _named(key) if isinstance(key, str) else DispatchKeySet(key)
+    _leave_out(keys if excluded else DispatchKeySet(), DispatchKeySet() if excluded else keys)
 
-    def __init__(self, keys: DispatchKeySet) -> None:
-        if not keys._keys <= (_RECORDS | _PYTHON)._keys:
-            raise NotImplementedError(f"these steps cannot be left out: {keys - _RECORDS - _PYTHON}")
-        self._keys = keys
+
+def _dispatch_tls_set_dispatch_key_included(key: Any, included: bool) -> None:
+    """Takes a step whatever the tensors are from now on, or no more."""
+    keys = _named(key) if isinstance(key, str) else DispatchKeySet(key)
+    _take(_asked.taken | keys if included else _asked.taken - keys)
+
+
+class _PreserveDispatchKeyGuard:
+    """Afterwards, the same steps are left out and taken as before."""
+
+    def _enter(self) -> None:
+        pass
 
     def __enter__(self) -> None:
-        from rushlight._native_names import _DisableTorchDispatch
-
-        _excluded.sets += (self._keys,)
-        self._asking = _DisableTorchDispatch() if self._keys._keys & _PYTHON._keys else None
-        if self._asking is not None:
-            self._asking.__enter__()
-        self._recording = _C.set_grad_enabled(_C.is_grad_enabled() and not self._keys._keys & _RECORDS._keys)
+        self._before = _asked.out, _asked.taken
+        self._enter()
 
     def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self._recording)
-        if self._asking is not None:
-            self._asking.__exit__()
-        _excluded.sets = _excluded.sets[:-1]
+        out, _asked.taken = self._before
+        _leave_out(out - _asked.out, _asked.out - out)
 
 
-class _IncludeDispatchKeyGuard:
+class _ExcludeDispatchKeyGuard(_PreserveDispatchKeyGuard):
+    """Inside, calls leave some steps out: recording (all keys of Autograd), asking modes and classes
+    (Python), or casting."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        _check(keys, "left out")
+        self._keys = keys
+
+    def _enter(self) -> None:
+        _leave_out(self._keys, DispatchKeySet())
+
+
+class _SetExcludeDispatchKeyGuard(_PreserveDispatchKeyGuard):
+    """Inside, a step is left out, or taken though a guard around it leaves it out."""
+
+    def __init__(self, key: Any, excluded: bool) -> None:
+        self._key, self._excluded = key, excluded
+
+    def _enter(self) -> None:
+        _dispatch_tls_set_dispatch_key_excluded(self._key, self._excluded)
+
+
+class _IncludeDispatchKeyGuard(_PreserveDispatchKeyGuard):
     """Inside, calls take a step whatever the tensors are: those that they take anyway can be asked for."""
 
     def __init__(self, key: Any) -> None:
-        if not _dispatch_tls_local_include_set().has(key):
-            raise NotImplementedError(f"the step {key.name} is taken as the tensors say, and not otherwise")
+        self._keys = key if isinstance(key, DispatchKeySet) else DispatchKeySet(key)
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
+    def _enter(self) -> None:
+        _take(_asked.taken | self._keys)
 
 
-class _ForceDispatchKeyGuard:
-    """Inside, exactly these steps are taken and left out: what is so anyway can be asked for."""
+class _ForceDispatchKeyGuard(_PreserveDispatchKeyGuard):
+    """Inside, exactly these steps are taken and left out; without arguments, as it is."""
 
     def __init__(self, include: DispatchKeySet | None = None, exclude: DispatchKeySet | None = None) -> None:
-        present = _dispatch_tls_local_include_set(), _dispatch_tls_local_exclude_set()
-        if include is not None and (include, exclude) != present:
-            raise NotImplementedError("the steps of calls can be saved and put back, not chosen one by one")
+        self._include, self._exclude = include, exclude
 
-    def __enter__(self) -> None:
-        pass
+    def _enter(self) -> None:
+        if self._include is None or self._exclude is None:
+            return
+        included, excluded = _dispatch_tls_local_include_set(), _dispatch_tls_local_exclude_set()
+        _take((_asked.taken | self._include) - (included - self._include))
+        _leave_out(self._exclude - excluded, excluded - self._exclude)
 
-    def __exit__(self, *error: object) -> None:
-        pass
 
-
+_OWN = [
+    "_keys",
+    "_order",
+    "_named",
+    "_Asked",
+    "_enumeration",
+    "_leave_out",
+    "_take",
+    "_check",
+    "_inactive_autocast",
+]
 NAMES = {
     name: value
     for name, value in list(globals().items())
-    if getattr(value, "__module__", None) == __name__
-    and name not in ("_keys", "_order", "_named", "NAMES", "_Excluded", "_enumeration")
+    if getattr(value, "__module__", None) == __name__ and name not in _OWN
 }
 NAMES["ExcludeDispatchKeyGuard"] = _ExcludeDispatchKeyGuard

@@ -127,6 +127,14 @@ str(K(D.CPU).add(D.Conjugate)), str((K(D.CPU) | K(D.AutogradCPU)).remove(D.CPU))
 (K(D.CPU) | K(D.ADInplaceOrView)).highestPriorityTypeId(), C._dispatch_key_parse('Meta')
 below(C._ExcludeDispatchKeyGuard(K(D.AutogradCPU))), below(C._AutoDispatchBelowAutograd())
 [C._dispatch_tls_is_dispatch_key_excluded(name) for name in ('AutogradCPU', 'AutocastCPU')]
+[steps(C._ExcludeDispatchKeyGuard(K(getattr(D, name)))) for name in ('AutogradCPU', 'Python', 'AutocastCPU')]
+[steps(C._IncludeDispatchKeyGuard(getattr(D, name))) for name in ('AutogradCPU', 'AutocastCPU', 'CPU')]
+steps(C._SetExcludeDispatchKeyGuard(D.AutogradCPU, True)), steps(C._PreserveDispatchKeyGuard())
+steps(C._ExcludeDispatchKeyGuard(K(D.AutogradCPU)), C._SetExcludeDispatchKeyGuard(D.AutogradCPU, False))
+steps(lambda: C._ForceDispatchKeyGuard(local()[0], local()[1] | K(D.AutogradCPU)))
+steps(lambda: C._ForceDispatchKeyGuard(*local()))
+steps(*(lambda e=each: C._ForceDispatchKeyGuard(local()[0], e) for each in forced()))
+left_out('AutogradCPU'), steps(C._PreserveDispatchKeyGuard())
 [list(f._iter_tensors([x, (x, None), {'a': x}])), list(f._iter_tensors_permissive([x, 3, 'a']))]
 list(f._iter_tensors([3]))
 [f._unflatten([1, 2, 3, 4], [0, (0, [0])]), f._unflatten([1, None], [0, None]), f._map_tensor_data([x, (x,)])]
@@ -158,6 +166,7 @@ y.grad_fn.register_prehook(print, hook=print)
 SETUP_NAMES = (
     SETUP
     + """
+import contextlib
 C, f, g, P, O, p, k, H = (import_module(f'{torch.__name__}.{name}') for name in
     '_C autograd.function autograd.graph utils._python_dispatch overrides autograd.profiler utils.checkpoint '
     'utils.hooks'.split())
@@ -179,6 +188,42 @@ def cloned(inside):
             v.mul_(2)
     return len(ctx.original), len(ctx.cloned)
 D, K = C.DispatchKey, C.DispatchKeySet
+F = torch.autograd.forward_ad
+def local(): return C._dispatch_tls_local_include_set(), C._dispatch_tls_local_exclude_set()
+def steps(*guards):
+    # What is recorded, carried, cast and asked within guards, and whether a step is left out; and after.
+    found, asked = [], []
+    class Mode(P.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            asked.append(str(func))
+            return func(*args, **(kwargs or {}))
+    def look():
+        product, twice = o(2, 2) @ o(2, 2), dual * 2
+        found.append(((x * 1).requires_grad, twice, product.dtype, len(asked)))
+        found.append([C._dispatch_tls_is_dispatch_key_excluded(name) for name in ('AutogradCPU', 'Python')])
+        found.append(C._dispatch_tls_is_dispatch_key_included('AutogradCPU'))
+        asked.clear()
+    with F.dual_level(), torch.autocast('cpu'):
+        dual = F.make_dual(o(2), o(2))
+        with Mode():
+            with contextlib.ExitStack() as stack:
+                for guard in guards: stack.enter_context(guard() if callable(guard) else guard)
+                look()
+            look()
+        tangent = lambda t: F.unpack_dual(t).tangent
+        return [(a[0], tangent(a[1]), a[2], a[3] > 0) if isinstance(a, tuple) else a for a in found]
+def forced():
+    with torch.autocast('cpu'):
+        present = local()[1]
+    return present | K(D.AutogradCPU), present
+def left_out(name):
+    found = []
+    with C._PreserveDispatchKeyGuard():
+        C._dispatch_tls_set_dispatch_key_excluded(getattr(D, name), True)
+        found += steps()[:2]
+        C._dispatch_tls_set_dispatch_key_included(D.AutogradCPU, True)
+        found += steps()[:2]
+    return found, steps()
 def mutating(function):
     with g.allow_mutation_on_saved_tensors() as ctx: return function(ctx)
 def swapped(ctx):
