@@ -407,9 +407,9 @@ no_derivative(
 
 
 def _over_square(part, a, b):
-    """part / (a² + b²), and 0 at the origin."""
+    """part / (a² + b²), and 0 at the origin; it lies as `part` does."""
     square = a * a + b * b
-    return ops.where(ops.eq(square, 0), 0, part / square)
+    return ops.choose(ops.ne(square, 0), part / square, 0)
 
 
 def _lacks(name):

@@ -92,10 +92,19 @@ derivative(
     "pick",
     x=lambda g, x_shape, layout, size, stride, offset: ops.place(g, x_shape, layout, size, stride, offset),
 )
+
+
+def _without_part(g, part_shape, layout, size, stride, offset):
+    """The gradient without what was replaced; in order where g is, or where its elements share memory."""
+    left = ops.replace(g, g.new_zeros(part_shape), layout, size, stride, offset)
+    in_order = left.is_contiguous() or not (g.is_contiguous() or 0 in g.stride())
+    return left if in_order else ops.contiguous_copy(left)
+
+
 derivative(
     "replace",
-    x=lambda g, part_shape, layout, size, stride, offset: ops.replace(
-        g, g.new_zeros(part_shape), layout, size, stride, offset
+    x=lambda g, part_shape, layout, size, stride, offset: _without_part(
+        g, part_shape, layout, size, stride, offset
     ),
     part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset),
 )

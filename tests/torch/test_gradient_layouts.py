@@ -330,3 +330,29 @@ def test_images_that_are_rolled_or_divided_by_their_root_stay_as_they_lie(shifts
             told.append([lib.rms_norm(x, x.shape[-1:], weight).stride()
                          for weight in (None, lib.ones(x.shape[-1:]))])  # fmt: skip
     assert told[: len(told) // 2] == told[len(told) // 2 :]
+
+
+IN_ORDER = {
+    "atan2": lambda lib, a, b: lib.atan2(a, b),
+    "atan2, summed": lambda lib, a, b: lib.atan2(a, b).sum(0),
+    "select_scatter": lambda lib, a, b: lib.select_scatter(a, b[0], 0, 1),
+    "slice_scatter": lambda lib, a, b: lib.slice_scatter(a, b[:, :2], 1, 1, 3),
+    "diagonal_scatter": lambda lib, a, b: lib.diagonal_scatter(a, b[:, 0]),
+}
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_gradients_that_may_be_viewed_in_torch(name):
+    for hows in itertools.product(LAYOUTS[:-1], LAYOUTS[:-1], LAYOUTS):
+        told = []
+        for lib in (rushlight, torch):
+            lib.manual_seed(0)
+            operands = [laid(lib, lib.rand(3, 4), how).requires_grad_() for how in hows[:2]]
+            result = IN_ORDER[name](lib, *operands)
+            given = lib.randn(result.shape)
+            given = laid(lib, given, hows[2]) if given.dim() > 1 else given
+            found = lib.autograd.grad(result, operands, given)
+            told.append(([each.is_contiguous() for each in found], [each.tolist() for each in found]))
+        assert all(mine or not theirs for mine, theirs in zip(told[0][0], told[1][0], strict=True)), hows
+        for mine, theirs in zip(told[0][1], told[1][1], strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs))
