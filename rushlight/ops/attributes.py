@@ -250,7 +250,11 @@ def _callback(self, others, callable, name):
             raise TypeError(f"{name}: expected {kinds[0]} for {place} (got {kinds[1]})")
     lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     values = [callable(*elements) for elements in zip(*lists)]
-    with uncounted(self):  # torch does not count this write; that it happened is noted like one to .data
+    from rushlight.autograd.grad_mode import inference_mode
+
+    # Torch does not count this write, nor refuse it outside of inference mode; that it happened is noted like
+    # one to .data.
+    with inference_mode() if self.is_inference() else uncounted(self):
         self.copy_(_C.from_data(values, self.dtype, None).reshape(self.shape) if values else self)
     _C.silent_writes(self, _C.silent_writes(self) + 1)
     return self

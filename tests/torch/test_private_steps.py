@@ -156,6 +156,7 @@ mutating(swapped), issubclass(g._swap_with_cloned, g.saved_tensors_hooks)
 cloned(True), cloned(False)
 [(t := o(2)).apply_(lambda v: v + 1), t.map_(o(2), max), t.map2_(o(2), o(2), lambda a, b, c: a), t._version]
 [(t := o(2), u := t[:1], u.apply_(lambda v: v + 1))[0], t._version, u._version]
+[inferred().apply_(lambda v: v + 1), inferred().map_(o(2), lambda a, b: a + b), inferred().is_inference()]
 [B._pack_with_none([0, 2], (5, 6), 4), B._unpack_none([1, 0], (5, 6))]
 seen_by_hooks(1), seen_by_hooks(2)
 [k._is_compiling(None, (), {}), k._sac_storage_key('mul', (1, 2))]
@@ -229,6 +230,8 @@ def mutating(function):
 def swapped(ctx):
     with g._swap_with_cloned(ctx): z = x ** 2
     return len(ctx.original), torch.autograd.grad(z.sum(), x)
+@torch.inference_mode()
+def inferred(): return o(2) * 1
 def below(guard):
     with guard: return (x * 2).requires_grad
 """
