@@ -19,7 +19,8 @@ int64_t leveled_alive = 0;
 namespace {
 
 struct Level {
-  enum Kind : int { gradients, tangents, batch };
+  enum Kind : int { gradients, tangents, batch, tape };  // tape: what is computed is written down (linearize)
+  bool differentiates() const { return kind == gradients || kind == tangents; }
   uint64_t number = 0;  // used again only for batches of one size, see Note [the steps of vmap]
   Kind kind = gradients;
   int64_t size = 0;                  // of the batch
@@ -110,6 +111,11 @@ TensorRef wrap(Tensor* value, PyObject* number, bool batched) {
   return made;
 }
 
+bool is_on_tape(Tensor* t) {
+  int64_t place = place_of(t);
+  return place >= 0 && levels[size_t(place)].kind == Level::tape;
+}
+
 // Recording and tangents as they were below a level, and nothing to be seen of it and those above.
 class Below {
  public:
@@ -117,7 +123,7 @@ class Below {
     const Level& level = level_at(int64_t(place));
     modes.grad = modes.grad && level.grad;
     modes.forward = level.forward;
-    modes.inference = level.inference;
+    modes.inference = modes.inference && level.inference;
     modes.derives = modes.unrecorded = false;
     suspended.insert(suspended.end(), levels.begin() + long(place), levels.end());
     levels.resize(place);
@@ -185,65 +191,49 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
   return mapped(o, [&](PyObject* one) { return raised(one, place, lifts, depth - 1); });
 }
 
-// What torch calls the operation; None if it is but a part of one that writes nothing.
-Ref<PyObject> captured_write(const Primitive& op, PyObject* const* args) {
-  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.func._named"));
-  Ref<PyObject> given = checked(PyTuple_New(Py_ssize_t(op.args.size())));
-  for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
-  return checked(PyObject_CallMethod(module.get(), "captured_write", "OO",
-                                     const_cast<Primitive&>(op).object(), given.get()));
+// The innermost level of derivatives, or -1: what is computed there is of that level, also of constants
+// alone, so that it may be written with tensors of the level. Views are as their base: what was captured
+// stays it.
+int64_t innermost_derivative() {
+  for (size_t i = levels.size(); i-- > 0;) {
+    if (levels[i].differentiates()) return int64_t(i);
+  }
+  return -1;
+}
+
+Ref<PyObject> tuple_of(PyObject* const* values, size_t count) {
+  Ref<PyObject> tuple = checked(PyTuple_New(Py_ssize_t(count)));
+  for (size_t i = 0; i < count; i++) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), Py_NewRef(values[i]));
+  return tuple;
+}
+
+// rushlight/func/_linearize.py keeps what is written down.
+Ref<PyObject> tapes() { return checked(PyImport_ImportModule("rushlight.func._linearize")); }
+
+// A tape holds what its steps read: it is told before that changes.
+void tell_tapes(Tensor* written) {
+  for (const Level& level : levels) {
+    if (level.kind != Level::tape) continue;
+    checked(PyObject_CallMethod(tapes().get(), "before_write", "KO", (unsigned long long)level.number,
+                                written->object()));
+  }
 }
 
 [[noreturn]] void refuse_write(const Primitive& op, PyObject* const* args, const Level& level) {
-  if (level.kind == Level::batch) {
-    std::string name = op.name;
-    if (name == "scatter_value") name = "scatter";
-    if (name == "maximum" || name == "minimum") name = "clamp";
-    if (name == "lerp_scalar") name = "lerp";
-    auto among = [&](std::initializer_list<const char*> names) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    std::string place = "in a vmap";
-    if (among({"fill", "index_put", "scatter_add", "scatter_reduce", "index_add", "index_fill"})) {
-      name += '_';
-    } else if (among({"put",   "index_copy", "index_reduce", "scatter", "masked_scatter",
-                      "addmm", "addmv",      "addr",         "addbmm",  "baddbmm",
-                      "pow",   "addcmul",    "addcdiv",      "lerp",    "clamp",
-                      "eq",    "ne",         "lt",           "le",      "gt",
-                      "ge",    "fmod",       "hypot"})) {
-      // Of which torch has no rule.
-      name = "aten::" + name + '_';
-      place = "at level " + std::to_string(&level - levels.data() + 1);
-    } else {
-      name = "inplace arithmetic";
-    }
-    failf(
-        PyExc_RuntimeError,
-        "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
-        "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
-        "being vmapped over %s. Please try to use out-of-place operators instead of %s. If said operator is "
-        "being called inside the PyTorch framework, please file a bug report instead.",
-        name.c_str(), place.c_str(), name.c_str());
-  }
-  Ref<PyObject> name = captured_write(op, args);
-  const char* shown = name.get() == Py_None ? op.name.c_str() : PyUnicode_AsUTF8(name.get());
-  if (!shown) throw PythonError{};
-  failf(PyExc_RuntimeError,
-        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
-        "operation (aten::%s) that would mutate a captured Tensor. This is not supported; please rewrite the "
-        "function being transformed to explicitly accept the mutated Tensor(s) as inputs.",
-        shown);
+  if (level.kind == Level::batch) refuse_batch_write(op, args, level.size, &level - levels.data() + 1);
+  refuse_captured_write(op, args);
 }
 
 // Whoever differentiates must see every write: what was there before the function began is not written in it.
-void check_captured(const Primitive& op, PyObject* const* args, int64_t highest) {
+void check_captured(const Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) return;
-  Tensor* self = living(as_tensor(args[0]));
-  int64_t own = is_leveled(self) ? place_of(self) : -1;
-  for (int64_t at = int64_t(levels.size()) - 1; at > own && at > highest; at--) {
-    if (level_at(at).kind == Level::batch) continue;
-    if (captured_write(op, args).get() == Py_None) return;
-    refuse_write(op, args, level_at(at));
+  for (int64_t at = int64_t(levels.size()) - 1; at >= 0; at--) {
+    if (!level_at(at).differentiates()) continue;
+    Tensor* self = living(as_tensor(args[0]));
+    while (is_leveled(self) && place_of(self) > at) self = living(value_of(self));
+    if (is_leveled(self) && place_of(self) == at) continue;
+    if (is_part_of_operation(op, args)) return;
+    refuse_captured_write(op, args);
   }
 }
 
@@ -329,6 +319,7 @@ Ref<PyObject> elementwise_in_batch(const Primitive& op, PyObject* const* args, c
   for (size_t i = 0; i < op.args.size(); i++) {
     inner[i] = args[i];
     if (!is_tensor(args[i])) continue;
+    if (int(i) >= op.input_count) return {};
     Tensor* t = as_tensor(args[i]);
     if (is_leveled(t) && number_of_level(t) == level.number) {
       any |= batched[i] = is_batched_there(t);
@@ -403,7 +394,7 @@ Ref<PyObject> in_batch(const Primitive& op, PyObject* const* args, Tensor* out, 
 bool inside_levels() { return !levels.empty(); }
 bool transforming() {
   return std::ranges::any_of(levels, [](const Level& level) {
-    return level.kind != Level::batch || PyUnicode_GET_LENGTH(level.randomness);
+    return level.differentiates() || PyUnicode_GET_LENGTH(level.randomness);
   });
 }
 
@@ -412,7 +403,12 @@ Raised::Raised(const Primitive& op, PyObject* const* given, bool in_place) : arg
   int64_t place = -1;
   size_t count = op.args.size();
   for (size_t i = 0; i < count; i++) place = std::max(place, highest(given[i], ended));
-  if (in_place && !levels.empty()) check_captured(op, given, place);
+  if (in_place && !levels.empty()) {
+    check_captured(op, given);
+    if (is_tensor(given[0])) tell_tapes(as_tensor(given[0]));
+  }
+  if (!in_place && !(op.options & Primitive::VIEW) && !levels.empty())
+    place = std::max(place, innermost_derivative());
   if (place < 0 && !ended) return;
   for (size_t i = 0; i < count; i++) {
     bool lifts = place >= 0 && int(i) < op.input_count;
@@ -442,10 +438,16 @@ Ref<PyObject> at_level(const Primitive& op, PyObject* const* args, Tensor* out) 
     inner[i] = held[i].get();
   }
   Ref<PyObject> result;
+  bool written_down = level_at(place).kind == Level::tape;
   {
     Below below{size_t(place)};
     auto& called = const_cast<Primitive&>(op);
-    result = checked(out ? call_in_place(called, inner) : call(called, inner));
+    if (written_down) {
+      result = checked(PyObject_CallMethod(tapes().get(), "record", "OOOO", shown.get(), called.object(),
+                                           tuple_of(inner, count).get(), out ? Py_True : Py_False));
+    } else {
+      result = checked(out ? call_in_place(called, inner) : call(called, inner));
+    }
   }
   if (out) return share(out->object());
   return wrapped(result.get(), shown.get(), false);
@@ -473,6 +475,7 @@ TensorRef same_at_level(Tensor* t) {
 
 TensorRef detached_at_level(Tensor* t) {
   TensorRef same = same_at_level(t);
+  if (is_on_tape(t)) return same;
   Ref<PyObject> value = checked(PyObject_CallMethod(value_of(t)->object(), "detach", nullptr));
   Py_XSETREF(slot(same.get(), value_at), value.release());
   return same;
@@ -509,9 +512,40 @@ void check_data_at_level(Tensor* t) {
     fail(PyExc_RuntimeError, "accessing `data` under vmap transform is not allowed");
 }
 
+void refuse_new_data(Tensor* t) {
+  int64_t place = is_leveled(t) ? place_of(t) : -1;
+  bool batch = place >= 0 && levels[size_t(place)].kind == Level::batch;
+  failf(PyExc_RuntimeError, "mutating directly with `.data` %s is not allowed.",
+        batch ? "under vmap transform" : "inside functorch transform");
+}
+
 bool in_batch_of_gradients() {
   return !levels.empty() && levels.back().kind == Level::batch &&
          !PyUnicode_GET_LENGTH(levels.back().randomness);
+}
+
+void check_drawing(const Primitive& op) {
+  for (size_t i = levels.size(); i-- > 0;) {
+    if (levels[i].kind != Level::batch) continue;
+    const char* randomness = PyUnicode_AsUTF8(levels[i].randomness);
+    if (!randomness) throw PythonError{};
+    if (!*randomness) {
+      if (op.name == "binomial") return;  // which torch draws for the batch at once
+      fail(PyExc_RuntimeError,
+           "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+           "operations outside of vmap as a workaround");
+    }
+    if (!std::strcmp(randomness, "error")) {
+      fail(PyExc_RuntimeError,
+           "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+           "'different' randomness flags on vmap or perform the randomness operation out of vmap");
+    }
+    if (!std::strcmp(randomness, "different")) {
+      fail(PyExc_RuntimeError,
+           "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like "
+           "same randomness. If this is necessary for your usage, please file an issue with functorch.");
+    }
+  }
 }
 
 void refuse_reading(Tensor* t, const char* operation) {
@@ -537,6 +571,9 @@ void refuse_reading(Tensor* t, const char* operation) {
 
 Ref<PyObject> item_at_level(Tensor* t) {
   refuse_reading(t, "aten::item");
+  if (is_on_tape(t))
+    fail(PyExc_NotImplementedError,
+         "linearize: a derivative reads a number of a tangent, which differs with every tangent");
   return checked(number_of(value_of(t)).to_python());
 }
 
@@ -568,8 +605,8 @@ PyObject* py_set_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// push_level(kind, size, randomness, again=0) -> number: a transform begins; 0: grad, 1: jvp, 2: vmap.
-// `again`: the number of a batch of this size that has ended, whose tensors are to be alive once more.
+// push_level(kind, size, randomness, again=0) -> number: a transform begins; 0: grad, 1: jvp, 2: vmap, 3: a
+// tape. `again`: the number of a batch of this size that has ended, whose tensors are to be alive once more.
 PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if ((n != 3 && n != 4) || !leveled_type)
@@ -577,7 +614,7 @@ PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
     long kind = PyLong_AsLong(args[0]);
     long long size = PyLong_AsLongLong(args[1]);
     if (PyErr_Occurred()) throw PythonError{};
-    if (kind < 0 || kind > 2) fail(PyExc_ValueError, "push_level: no such kind");
+    if (kind < 0 || kind > 3) fail(PyExc_ValueError, "push_level: no such kind");
     const char* randomness = PyUnicode_AsUTF8(args[2]);
     if (!randomness) throw PythonError{};
     PyObject* known = nullptr;
@@ -592,7 +629,7 @@ PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
         std::ranges::any_of(suspended, taken))
       number = ++last_number;
     levels.push_back({number, Level::Kind(kind), size, known, modes.grad, modes.forward, modes.inference});
-    if (kind != Level::batch) modes.inference = false;
+    if (levels.back().differentiates()) modes.inference = false;
     return PyLong_FromUnsignedLongLong(number);
   });
 }

@@ -22,6 +22,16 @@ bool transforming();   // whether a function is being transformed by the program
                        // us
 bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads_batched`), which has words of
                                // its own
+// level_refusals.cpp: a write of what differs among the examples of a batch (at a level so deep) into what is
+// the same for all; and of a tensor that was there before a function that is differentiated began, unless the
+// write is but part of an operation that writes nothing.
+[[noreturn]] void refuse_batch_write(const Primitive& op, PyObject* const* args, int64_t batch,
+                                     int64_t depth);
+[[noreturn]] void refuse_captured_write(const Primitive& op, PyObject* const* args);
+bool is_part_of_operation(const Primitive& op, PyObject* const* args);
+
+// Refuses to draw, for all examples of a batch at once, what should differ or was not to be drawn.
+void check_drawing(const Primitive& op);
 // Refuses what gives other memory to a tensor that has none: `resize_` and such.
 inline void refuse_memory(const Tensor* t, const char* name) {
   if (!is_leveled(t)) return;
@@ -58,6 +68,7 @@ Tensor* lowest(Tensor* t);  // what stands behind it, below all levels
 // elements with a batch wherever `source` has one.
 bool takes_examples(Tensor* into, Tensor* source);
 TensorRef with_examples(Tensor* t, Tensor* source);
-void check_data_at_level(Tensor* t);  // refuses .data of a tensor of a batch
+void check_data_at_level(Tensor* t);           // refuses .data of a tensor of a batch
+[[noreturn]] void refuse_new_data(Tensor* t);  // and to give it other data
 
 }  // namespace rl

@@ -51,10 +51,7 @@ int64_t integer(PyObject* o) {
 }
 
 Generator& generator_of(const Primitive& op, PyObject* const* args) {
-  if (in_batch_of_gradients() && op.name != "binomial")  // which torch draws for the batch at once
-    fail(PyExc_RuntimeError,
-         "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
-         "operations outside of vmap as a workaround");
+  check_drawing(op);
   return generator_argument(args[op.args.size() - 1], op.name.c_str());
 }
 

@@ -380,8 +380,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     }
     wait_for_kernels();
     Tensor *t = self_tensor(self), *from = as_tensor(value);
-    if (transforming() || is_leveled(t) || is_leveled(from))
-      fail(PyExc_RuntimeError, "mutating directly with `.data` inside functorch transform is not allowed.");
+    if (is_leveled(t) || is_leveled(from)) refuse_new_data(t);
     if (t->requires_grad() && !is_differentiable(from->dtype)) {
       fail(PyExc_RuntimeError,
            "data set to a tensor that requires gradients must be floating point or complex dtype");

@@ -9,6 +9,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.utils import lazy_property
+from rushlight.ops._examples import everywhere
 
 __all__ = ["Distribution", "ExponentialFamily"]
 
@@ -61,7 +62,7 @@ class Distribution:
                 if constraints.is_dependent(constraint) or not given:
                     continue
                 value = getattr(self, name)
-                if not bool(constraint.check(value).all()):
+                if not everywhere(constraint.check(value)):
                     raise ValueError(
                         f"Expected parameter {name} ({type(value).__name__} of shape "
                         f"{tuple(value.shape)}) of "
@@ -191,7 +192,7 @@ class Distribution:
                 stacklevel=3,
             )
             return
-        if not bool(support.check(value).all()):
+        if not everywhere(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be "
                 "within "

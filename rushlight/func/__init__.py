@@ -9,9 +9,9 @@ from rushlight.func._derivatives import (
     jacfwd,
     jacrev,
     jvp,
-    linearize,
     vjp,
 )  # fmt: skip
+from rushlight.func._linearize import linearize
 from rushlight.func._modules import debug_unwrap, replace_all_batch_norm_modules_, stack_module_state
 from rushlight.func._rearrange import rearrange
 from rushlight.func._vmap import vmap

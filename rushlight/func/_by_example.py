@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight.autograd.function import Function
-from rushlight.func._tensor import BATCH, Tensor
+from rushlight.func._tensor import BATCH, TAPE, Tensor
 from rushlight.ops._examples import has_batch
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
@@ -86,7 +86,10 @@ def _computed(function: Callable, tensors: tuple) -> Any:
     """What the function makes of the tensors, nothing of it recorded at their level."""
     number = _C.highest_level(tensors)
     below = tuple(_C.lower_from_level(x, number) for x in tensors)
-    if _C.level_about(number)[0] != BATCH:
+    kind = _C.level_about(number)[0]
+    if kind == TAPE:
+        raise NotImplementedError("linearize: what is computed example by example cannot be written down")
+    if kind != BATCH:
         return _raised(_C.below_level(number, _called, function, below), number, False)
     size = _C.level_about(number)[1]
     flags = [x is not y and x.batched for x, y in zip(tensors, below, strict=True)]

@@ -490,37 +490,6 @@ def hessian(func: Callable, argnums: Any = 0) -> Callable:
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-def linearize(func: Callable, *primals: Any) -> tuple:
-    """The value of a function, and the linear function of tangents that touches it there.
-
-    >>> value, push = torch.func.linearize(torch.sin, torch.tensor(0.0))
-    >>> value, push(torch.tensor(2.0))
-    (tensor(0.), tensor(2.))
-    """
-    value = func(*primals)
-    flat, spec = tree_flatten(primals)
-    for primal in flat:
-        if not isinstance(primal, Tensor):
-            raise RuntimeError(f"linearize: expected primals to contain only tensors, got {type(primal)}")
-
-    def push(*tangents: Any) -> Any:
-        given, given_spec = tree_flatten(tangents)
-        if given_spec != spec:
-            raise RuntimeError(
-                f"Expected the tangents {given_spec} to have the same argspec as the primals {spec}"
-            )
-        for at, (primal, tangent) in enumerate(zip(flat, given, strict=True)):
-            for kind in ("shape", "dtype"):
-                if getattr(primal, kind) != getattr(tangent, kind):
-                    raise RuntimeError(
-                        f"tangent:{at} with {kind} {getattr(tangent, kind)} in flattened pytree doesn't "
-                        f"match the {kind} {getattr(primal, kind)} of the corresponding primal."
-                    )
-        return _jvp(func, primals, tangents, None, False, False)[1]
-
-    return value, push
-
-
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     """The function itself: what it writes into its arguments is written, and what it returns returned.
     Torch's takes the writes out of the trace that a compiler sees; there is none here."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rushlight import _C
 from rushlight.autograd.function import Function, _bind, _SingleLevelFunction
 from rushlight.func._allowed import allowed
-from rushlight.func._tensor import BATCH, Tensor
+from rushlight.func._tensor import BATCH, TAPE, Tensor
 from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -55,9 +55,9 @@ def apply(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def _applied(cls: Any, *args: Any) -> Any:
     number = _C.highest_level(args)
-    if not number:
+    kind, size, randomness = _C.level_about(number) if number else (TAPE, 0, "")
+    if kind == TAPE:
         return _C.apply_function(cls, *args)
-    kind, size, randomness = _C.level_about(number)
     if kind == BATCH:
         return _in_batch(cls, args, number, size, randomness)
     raised = (_raised(arg, number) for arg in args)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
-from rushlight.func._tensor import BATCH, Tensor
+from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, TAPE, Tensor
 from rushlight.utils._pytree import tree_map
 
 _LIKE = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
@@ -59,9 +59,11 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
         return handle(*args, **kwargs)
     kind, size, randomness = _C.level_about(number)
     inner, options = lowered(args, number), lowered(kwargs, number)
+    name, _, overload = handle.__name__.partition(".")
+    if kind == TAPE and name not in (*_LIKE, *_NEW, "new_empty_strided"):
+        raise NotImplementedError(f"linearize: {handle} of a tangent cannot be written down")
     if kind != BATCH:
         return raised(_C.below_level(number, functools.partial(handle, **options), *inner), number, False)
-    name, _, overload = handle.__name__.partition(".")
     if name in _LIKE:
         if name.startswith("rand"):
             from rushlight.func._batching.random import check
@@ -71,9 +73,10 @@ def run(handle: Any, args: tuple, kwargs: dict) -> Any:
                 return raised(made.unsqueeze(0).expand(size, *made.shape), number, True)
         options.pop("memory_format", None)
         if name == "full_like" and isinstance(inner[1], Tensor):
-            inner = (inner[0], inner[1].item(), *inner[2:])
+            inner = (inner[0], args[1].item(), *inner[2:])
     elif name in _NEW:
-        inner = (inner[0], [size, *inner[1]], *inner[2:])
+        values = [value.item() if isinstance(value, Tensor) else value for value in args[2:]]
+        inner = (inner[0], [size, *inner[1]], *values)
     elif name == "new_empty_strided":
         shape, strides = inner[1], inner[2]
         length = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + 1
@@ -186,11 +189,11 @@ def _at_top(name: str, original: Callable, function: Callable) -> Callable:
         if top is None or _C.highest_level((args, tuple(kwargs.values()))):
             return original(*args, **kwargs)
         number, *about = top
-        if about[0] != BATCH:
+        if about[0] not in (BATCH, TAPE):
             wanted = kwargs.pop("requires_grad", False)
             out = raised(_C.below_level(number, functools.partial(function, **kwargs), *args), number, False)
             return _C.requires_grad_(out, True) if wanted else out
-        if name in _DRAW:
+        if name in _DRAW and about[0] == BATCH:
             return _drawing(name, function, number, tuple(about), args, kwargs)
         return _C.below_level(number, functools.partial(function, **kwargs), *args)
 
@@ -203,26 +206,37 @@ _DRAW_FROM = ("bernoulli", "poisson", "multinomial", "binomial", "dropout", "alp
               "randn_like", "randint_like")  # fmt: skip
 
 
+def _for_each(x: Tensor, number: int, size: int) -> Tensor:
+    """The tensor for every example of a batch, if it is the same for all of them."""
+    at: Any = _C.living(x)
+    while _C.is_leveled(at):
+        if at.level == number and at.batched:
+            return x
+        at = _C.living(at.value)
+
+    def flags() -> Tensor:
+        import rushlight
+
+        return rushlight.ones((size, *(1,) * x.dim()), dtype=_C.bool)
+
+    every = _C.raise_to_level(_C.below_level(number, flags), number, True)
+    return _C.ops.where(every, x, x)
+
+
 def _drawing_from(original: Callable, function: Callable) -> Callable:
     @functools.wraps(function)
     def drawn(*args: Any, **kwargs: Any) -> Any:
-        top = _C.top_level()
-        if top is None or top[1] != BATCH or not any(isinstance(a, Tensor) for a in args):
-            return original(*args, **kwargs)
-        number, _, size, randomness = top
-        if _C.highest_level((args, tuple(kwargs.values()))) == number or randomness in ("", "same"):
-            return original(*args, **kwargs)
+        batches = [about for about in _C.all_levels() if about[1] == BATCH and about[3] not in ("", "same")]
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        first = next((key for key, value in given.items() if isinstance(value, Tensor)), None)
         draws = kwargs.get("training", kwargs.get("train", True)) is not False
-        if not draws:
+        if not batches or first is None or not draws:
             return original(*args, **kwargs)
-        from rushlight.func._batching.random import check
-
-        check(randomness)
-        first = next(i for i, a in enumerate(args) if isinstance(a, Tensor))
-        whole = _C.below_level(number, lambda x: x.unsqueeze(0).expand(size, *x.shape), args[first])
-        given = list(args)
-        given[first] = _C.raise_to_level(whole, number, True)
-        return original(*given, **kwargs)
+        for number, _, size, randomness in batches:
+            if randomness == "different":
+                given[first] = _for_each(given[first], number, size)
+        placed = [given.pop(at) for at in range(len(args))]
+        return original(*placed, **given)
 
     return drawn
 
@@ -233,7 +247,8 @@ def _holds_indices(x: Any) -> bool:
 
 # What reads the numbers of all its arguments, or of those that are no floating ones.
 _READING: dict[str, Callable] = {
-    **dict.fromkeys(("histc", "histogram", "histogramdd", "nonzero_static", "argwhere"), lambda x: True),
+    **dict.fromkeys(("histc", "histogram", "histogramdd", "nonzero_static", "argwhere", "linspace",
+                     "logspace"), lambda x: True),
     **dict.fromkeys(("embedding_bag", "segment_reduce", "lstm", "gru", "rnn_tanh", "rnn_relu", "bincount",
                      "ctc_loss", "repeat_interleave"), _holds_indices),
 }  # fmt: skip
@@ -251,6 +266,36 @@ def _one_by_one(original: Callable, function: Callable, reads: Callable) -> Call
         return by_example(original, reads)(*args, **kwargs)
 
     return computed
+
+
+# What gives a tensor another form, or other memory, in place.
+_RESHAPING = ("t_", "squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", "detach_",
+              "as_strided_", "resize_", "resize_as_", "set_")  # fmt: skip
+
+
+def _overload(name: str, args: tuple, kwargs: dict) -> str:
+    if name == "set_" and args:
+        return "set_.source_Tensor" if isinstance(args[0], Tensor) else "set_.source_Storage"
+    if name == "squeeze_" and (args or kwargs):
+        given = args[0] if len(args) == 1 and not kwargs else kwargs.get("dim", args)
+        return "squeeze_.dim" if isinstance(given, int) else "squeeze_.dims"
+    return name
+
+
+def _reshaping(name: str, original: Callable) -> Callable:
+    @functools.wraps(original)
+    def checked(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        own = _C.level_depth(_C.highest_level((self,)))
+        if any(kind in (GRADIENTS, TANGENTS) for _, kind, *_ in _C.all_levels()[own:]):
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call "
+                f"in-place operation (aten::{_overload(name, args, kwargs)}) that would mutate a captured "
+                "Tensor. This is not supported; please rewrite the function being transformed to explicitly "
+                "accept the mutated Tensor(s) as inputs."
+            )
+        return original(self, *args, **kwargs)
+
+    return checked
 
 
 @functools.cache
@@ -277,6 +322,9 @@ def intercept() -> None:
         for function in watched(name):
             original = function.while_watched or function.__wrapped__
             function.while_watched = _one_by_one(original, function, reads)
+    for name in _RESHAPING:
+        function = vars(Tensor)[name]
+        function.while_watched = _reshaping(name, function.while_watched or function.__wrapped__)
     for name in _DRAW_FROM:
         for function in watched(name):
             original = function.while_watched or function.__wrapped__

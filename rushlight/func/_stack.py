@@ -8,7 +8,7 @@ from typing import Any
 from rushlight import _C
 from rushlight.func._allowed import allowed
 from rushlight.func._levels import number_of
-from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Tensor
+from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, TAPE, Tensor
 
 
 class TransformType(enum.IntEnum):
@@ -25,7 +25,8 @@ class RandomnessType(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
-_TYPES = {GRADIENTS: TransformType.Grad, TANGENTS: TransformType.Jvp, BATCH: TransformType.Vmap}
+_TYPES = {GRADIENTS: TransformType.Grad, TANGENTS: TransformType.Jvp, BATCH: TransformType.Vmap,
+          TAPE: TransformType.Torch}  # fmt: skip
 
 
 class CInterpreter:

@@ -13,7 +13,7 @@ from rushlight import _C
 from rushlight._unstored import Unstored
 
 Tensor = _C.Tensor
-GRADIENTS, TANGENTS, BATCH = range(3)
+GRADIENTS, TANGENTS, BATCH, TAPE = range(4)
 
 
 def _no_memory(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
@@ -69,7 +69,7 @@ class Leveled(Unstored):
         return f"GradTrackingTensor(lvl={depth}, value=\n    {inner}\n)"
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.dim() == 0 else repr(self)
+        return format(self.item(), spec) if self.dim() == 0 else repr(self)
 
     def new(self, *args: Any, **kwargs: Any) -> Any:
         return self.new_empty(*args, **kwargs)

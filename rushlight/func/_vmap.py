@@ -83,6 +83,8 @@ def _size(values: list, dims: list) -> int:
 
 
 def _out_dims(out_dims: Any, spec: Any, func: Any) -> list:
+    if type(out_dims) is tuple and len(out_dims) == 1 and spec.is_leaf():
+        out_dims = out_dims[0]  # of the only result
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise ValueError(

@@ -47,6 +47,13 @@ def somewhere(flags: Tensor) -> bool:
     return bool(whole_batch(flags).any())
 
 
+def everywhere(flags: Tensor) -> bool:
+    """Whether booleans are all true, in every example; that only some of a batch are has no answer."""
+    if not _C.is_leveled(flags) or not has_batch(flags):
+        return bool(flags.all())
+    return bool(whole_batch(flags).all()) or bool(flags.all().item())
+
+
 def is_derived(*tensors: Tensor) -> bool:
     """Whether a derivative may be wanted of what is computed from tensors: at their level, or of a batch."""
     recording = _C.is_grad_enabled()

@@ -150,6 +150,7 @@ def write_out(
         out = FUNCTIONS["tensor"](out, dtype=double.get(type(out)))
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {class_name(out)}")
+    check_examples(out, result, writer)
     check_cast(out, result.dtype, exact, unsafe)
     check_recorded(out, result, writer)
     if _C.is_any_sparse(result) and _C.is_any_sparse(out):
@@ -171,6 +172,19 @@ def write_out(
         warn_resized(out, result)
         fit(out, result)
     return _C.in_place(_C.ops.copy, out, result)
+
+
+def check_examples(out: Tensor, result: Tensor, writer: str = "") -> None:
+    """Refuses to write what differs among the examples of a batch where it would be the same for all."""
+    while _C.is_leveled(result):
+        if result.batched and not (_C.is_leveled(out) and out.level == result.level and out.batched):
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{writer or _writer()}.out; the fallback path "
+                "doesn't work on out= or view ops."
+            )
+        if _C.is_leveled(out) and out.level == result.level:
+            out = out.value
+        result = result.value
 
 
 def check_cast(out: Tensor, dtype: _C.dtype, exact: str = "", unsafe: str = "") -> None:
@@ -336,7 +350,7 @@ def shares_elements(t: Tensor) -> bool:
 
 def check_apart(out: Tensor, *inputs: Tensor) -> None:
     """Refuses an `out=` that shares memory with an input or with itself."""
-    if _C.are_apart(out, inputs) or _C.is_leveled(out):
+    if _C.are_apart(out, inputs) or any(map(_C.is_leveled, (out, *inputs))):
         return
     if isinstance(out, Tensor) and out.numel() and not out.is_meta:
         if shares_elements(out):

@@ -476,7 +476,7 @@ def _bring_up_to_date(running, now, count, momentum):
             "with vmap"
         )
     for to, value, unbiased in zip(running, now, (1, count / (count - 1)), strict=True):
-        to.mul_(1 - momentum).add_(value * (momentum * unbiased))
+        to.mul_(1 - momentum).add_(value, alpha=momentum * unbiased)
 
 
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):

@@ -80,7 +80,7 @@ def _flat(values: Iterable) -> Iterable:
 def compute(primitive: Any, values: tuple, batched: tuple, size: int, number: int, in_place: bool) -> Any:
     """What a primitive computes of a batch; called by the native code, below the level of that number."""
     named, count = primitive.__name__, primitive.input_count
-    rule: Callable | None = example_by_example
+    rule: Callable | None = by_attributes
     if named in _WITH_TENSORS or not any(_flat(batched[count:])):
         rule, batched = RULES.get(named), batched[:count]
     if rule is None:
@@ -149,6 +149,33 @@ def _example(value: Any, batched: Any, i: int) -> Any:
     return ops.select(value, 0, i) if batched else value
 
 
+def by_attributes(op: Any, batch: Batch, *args: Any) -> Any:
+    """Where what says how to compute differs among the examples, as an offset, or how many dimensions."""
+    if not op.is_view:
+        results = computed_alone(op, batch, *args)
+        if not any(_differ(column) for column in _columns(results)):
+            return _stacked(results)
+    raise RuntimeError(
+        "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() "
+        "on a Tensor, please try to rewrite what you're doing with other operations. An argument of "
+        f"{op.__name__} that decides what it makes of an example is not the same for all of them."
+    )
+
+
+def _columns(results: list) -> Iterable:
+    return zip(*results, strict=True) if isinstance(results[0], tuple) else (results,)
+
+
+def _differ(tensors: Any) -> bool:
+    return any(t.shape != tensors[0].shape for t in tensors)
+
+
+def _stacked(results: list) -> Any:
+    if isinstance(results[0], tuple):
+        return tuple(ops.stack(column, 0) for column in zip(*results, strict=True))
+    return ops.stack(tuple(results), 0)
+
+
 def example_by_example(op: Any, batch: Batch, *args: Any) -> Any:
     """One call for each example."""
     if op.is_view:
@@ -157,8 +184,20 @@ def example_by_example(op: Any, batch: Batch, *args: Any) -> Any:
         raise RuntimeError(
             f"vmap: {op.__name__} has no batching rule, and of an empty batch it has nothing to compute"
         )
+    return _stacked(computed_alone(op, batch, *args))
+
+
+def computed_alone(op: Any, batch: Batch, *args: Any) -> list:
+    """What the primitive makes of each example."""
     flags, rest = batch.batched, args[len(batch.batched) :]
-    results = [op(*map(_example, args, flags, (i,) * len(flags)), *rest) for i in range(batch.size)]
-    if isinstance(results[0], tuple):
-        return tuple(ops.stack(column, 0) for column in zip(*results, strict=True))
-    return ops.stack(tuple(results), 0)
+    return [
+        op(*_numbered(op, [*map(_example, args, flags, (i,) * len(flags)), *rest])) for i in range(batch.size)
+    ]
+
+
+def _numbered(op: Any, args: list) -> list:
+    """The arguments of a call, attributes as numbers."""
+    for i in range(op.input_count, len(args)):
+        if isinstance(args[i], Tensor) and not args[i].dim() and op.__name__ not in _WITH_TENSORS:
+            args[i] = args[i].item()
+    return args
