@@ -3,23 +3,21 @@ mixture."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight.autograd import forward_ad
 from rushlight.autograd import grad as gradients_of
-from rushlight.autograd.grad_mode import enable_grad
-from rushlight.autograd.graph import disable_saved_tensors_hooks
 from rushlight.func._levels import (
-    GRADIENTS,
     TANGENTS,
     Tensor,
     level,
     lowered,
     raised,
+    recording_level,
     tree_flatten,
     tree_map,
     tree_unflatten,
@@ -79,18 +77,24 @@ def _pull(
     ]
     if not reached:
         return [x.new_zeros(x.shape) for x in inputs]
-    found = gradients_of(
-        [out for out, _ in reached], inputs,
-        None if cotangents is None else [cotangent for _, cotangent in reached],
-        retain_graph=retain, create_graph=create, allow_unused=True,
-    )  # fmt: skip
+    roots, given = zip(*reached, strict=True)
+    if cotangents is None and len(roots) == 1 and not roots[0].dim() and roots[0].is_floating_point():
+        given = (_C.ones_like(roots[0]),)
+    if all(map(_fits, given, roots)):
+        found = _C.run_backward(roots, given, create if retain is None else retain, create, tuple(inputs), False)
+    else:
+        found = gradients_of(roots, inputs, given, retain, create, allow_unused=True)
     return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
-_NO_HOOKS = (
-    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
-    "your use case."
-)
+def _fits(cotangent: Any, out: Tensor) -> bool:
+    """Whether nothing is to be checked, nor converted."""
+    return (
+        isinstance(cotangent, Tensor)
+        and cotangent.shape == out.shape
+        and cotangent.dtype == out.dtype
+        and cotangent.device == out.device
+    )
 
 
 def _with_aux(out: Any, called: str) -> tuple:
@@ -110,6 +114,33 @@ def _aux(value: Any, number: int) -> Any:
     return lowered(value, number)
 
 
+def _gradient(func: Callable, argnums: Any, has_aux: bool, args: tuple, kwargs: dict) -> tuple:
+    """The gradient, the value, and what the function returns beside it."""
+    with recording_level() as number:
+        args = raised(args, number, False)
+        kwargs = raised(kwargs, number, False) if kwargs else kwargs
+        chosen = _chosen(args, argnums)
+        alone = isinstance(chosen, Tensor)
+        flat, spec = ([chosen], None) if alone else tree_flatten(chosen)
+        for each in flat:
+            _active(each)
+        out, aux = func(*args, **kwargs), None
+        if has_aux:
+            out, aux = _with_aux(out, "grad_and_value(f)(*args)")
+        if not isinstance(out, Tensor):
+            raise RuntimeError(
+                f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}"
+            )
+        if out.dim() != 0:
+            raise RuntimeError(
+                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
+                f"with {out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            )
+        gradients = [_C.lower_from_level(g, number) for g in _pull([out], flat, None)]
+        found = gradients[0] if alone else tree_unflatten(gradients, spec)
+        return found, _C.lower_from_level(out, number), _aux(aux, number) if has_aux else None
+
+
 def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
     """The function that returns the gradient, and the value with it.
 
@@ -119,26 +150,8 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
-        with disable_saved_tensors_hooks(_NO_HOOKS), level(GRADIENTS) as number:
-            with enable_grad():
-                args, kwargs = raised(args, number, False), raised(kwargs, number, False)
-                active = tree_map(_active, _chosen(args, argnums))
-                out = func(*args, **kwargs)
-                if has_aux:
-                    out, aux = _with_aux(out, "grad_and_value(f)(*args)")
-                if not isinstance(out, Tensor):
-                    raise RuntimeError(
-                        f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}"
-                    )
-                if out.dim() != 0:
-                    raise RuntimeError(
-                        "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
-                        f"with {out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
-                    )
-                flat, spec = tree_flatten(active)
-                found = tree_unflatten(_pull([out], flat, None), spec)
-            found, out = lowered(found, number), lowered(out, number)
-            return (found, (out, _aux(aux, number))) if has_aux else (found, out)
+        found, value, aux = _gradient(func, argnums, has_aux, args, kwargs)
+        return (found, (value, aux)) if has_aux else (found, value)
 
     return both
 
@@ -151,12 +164,11 @@ def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
     >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(0.0))
     tensor(-0.)
     """
-    both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
     def alone(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        found, _, aux = _gradient(func, argnums, has_aux, args, kwargs)
+        return (found, aux) if has_aux else found
 
     return alone
 
@@ -184,23 +196,23 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> value, pull(torch.tensor(2.0))
     (tensor(0.), (tensor(2.),))
     """
-    with disable_saved_tensors_hooks(_NO_HOOKS), level(GRADIENTS) as number:
-        with enable_grad():
-            inner = raised(primals, number, False)
-            active = tree_map(_active, inner)
-            out = func(*active)
-            if has_aux:
-                out, aux = _with_aux(out, "vjp(f, *primals)")
-                aux = _aux(aux, number)
-            outs, out_spec = _outputs(out, "vjp(f, *primals)")
-            for each in outs:
-                if not (each.is_floating_point() or each.is_complex()):
-                    raise RuntimeError(
-                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
-                        f"with dtype {each.dtype}"
-                    )
-            ins, in_spec = tree_flatten(active)
-        value = lowered(out, number)
+    with recording_level() as number:
+        inner = raised(primals, number, False)
+        ins, in_spec = tree_flatten(inner)
+        for each in ins:
+            _active(each)
+        out = func(*inner)
+        if has_aux:
+            out, aux = _with_aux(out, "vjp(f, *primals)")
+            aux = _aux(aux, number)
+        outs, out_spec = _outputs(out, "vjp(f, *primals)")
+        for each in outs:
+            if not (each.is_floating_point() or each.is_complex()):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
+                    f"with dtype {each.dtype}"
+                )
+        value = tree_unflatten([_C.lower_from_level(each, number) for each in outs], out_spec)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if create_graph is None:
@@ -229,18 +241,20 @@ class _Carriers:
 _carriers = _Carriers()
 
 
-@contextlib.contextmanager
-def _carrying() -> Iterator[None]:
+class _carrying:
     """Tangents travel with tensors: a dual level, unless one is open."""
-    from rushlight.autograd import forward_ad
 
-    with _carriers.lock:
-        if not _carriers.count and forward_ad._current_level < 0:
-            _carriers.level = forward_ad.enter_dual_level()
-        _carriers.count += 1
-    try:
-        yield
-    finally:
+    __slots__ = ("forward",)
+
+    def __enter__(self) -> None:
+        with _carriers.lock:
+            if not _carriers.count and forward_ad._current_level < 0:
+                _carriers.level = forward_ad.enter_dual_level()
+            _carriers.count += 1
+        self.forward = _C.set_forward_mode(True)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_forward_mode(self.forward)
         with _carriers.lock:
             _carriers.count -= 1
             if not _carriers.count and _carriers.level is not None:
@@ -248,8 +262,7 @@ def _carrying() -> Iterator[None]:
                 forward_ad.exit_dual_level(level=ending)
 
 
-def _list_of_tensors(values: Any, api: str, name: str) -> list:
-    flat = tree_flatten(values)[0]
+def _list_of_tensors(flat: list, api: str, name: str) -> list:
     if not flat:
         raise RuntimeError(f"{api}: Expected {name} to contain at least one Tensor.")
     for value in flat:
@@ -274,16 +287,16 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
             f"{called}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
     chosen = primals if argnums is None else _chosen(primals, argnums)
-    spec, tangent_spec = tree_flatten(chosen)[1], tree_flatten(tangents)[1]
+    (flat, spec), (along, tangent_spec) = tree_flatten(chosen), tree_flatten(tangents)
     if spec != tangent_spec:
         raise RuntimeError(
             f"{called}: Expected primals and tangents to have the same python structure. For example, if "
             f"primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and "
             f"tangents with structure {tangent_spec}"
         )
-    flat = _list_of_tensors(chosen, called, "primals")
-    along = _list_of_tensors(tangents, called, "tangents")
-    with level(TANGENTS) as number, _carrying(), _forward(True):
+    flat = _list_of_tensors(flat, called, "primals")
+    along = _list_of_tensors(along, called, "tangents")
+    with level(TANGENTS) as number, _carrying():
         duals = []
         for primal, tangent in zip(flat, along, strict=True):
             tangent = _C.below_level(number, _fitting, primal, tangent)
@@ -337,7 +350,7 @@ def _fitting(primal: Tensor, tangent: Tensor) -> Tensor:
             f"Expected primal and tangent to have the same dtype, got {primal.dtype} and {tangent.dtype}"
         )
     tangent = tangent if tangent.dtype == primal.dtype else tangent.to(primal.dtype)
-    if _levels_of(primal) - _levels_of(tangent):  # what is computed of the primal will be written into it
+    if _C.is_leveled(primal) and _levels_of(primal) - _levels_of(tangent):  # what is computed of the primal will be written into it
         every = primal.new_ones((), dtype=_C.bool)
         tangent = _C.ops.where(every, tangent, tangent)
     return tangent
@@ -359,15 +372,6 @@ def _refuse_complex(api: str, values: list, are_inputs: bool) -> None:
                 f"{api}: Expected all {'inputs' if are_inputs else 'outputs'} to be real but received "
                 f"complex tensor at flattened input idx: {at}"
             )
-
-
-@contextlib.contextmanager
-def _forward(on: bool) -> Iterator[None]:
-    before = _C.set_forward_mode(on)
-    try:
-        yield
-    finally:
-        _C.set_forward_mode(before)
 
 
 def basis(tensors: Any) -> list:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
-from rushlight.func._derivatives import _carrying, _fitting, _forward
+from rushlight.func._derivatives import _carrying, _fitting
 from rushlight.func._levels import TANGENTS, Tensor, level, tree_flatten, tree_unflatten
 from rushlight.func._tensor import TAPE
 from rushlight.ops._examples import writable
@@ -127,7 +127,7 @@ def linearize(func: Callable, *primals: Any) -> tuple:
     with level(TAPE) as below:
         _tapes[below] = tape
         try:
-            with level(TANGENTS) as number, _carrying(), _forward(True):
+            with level(TANGENTS) as number, _carrying():
                 duals = [_dual(tape, primal, number, below) for primal in flat]
                 outs, out_spec = tree_flatten(func(*tree_unflatten(duals, spec)))
                 for out in outs:

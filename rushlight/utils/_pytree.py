@@ -370,7 +370,7 @@ for _name, _type in (
 
 def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
-    if kind not in SUPPORTED_NODES and isinstance(tree, tuple):
+    if kind not in SUPPORTED_NODES and issubclass(kind, tuple):
         if is_namedtuple_class(kind):
             return namedtuple
         if kind.__module__.endswith("return_types"):  # what operations return
@@ -415,6 +415,8 @@ class TreeSpec:
         return self.type is None
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, TreeSpec):
             return NotImplemented
         return (self.type, self.context, self._children) == (other.type, other.context, other._children)
@@ -470,10 +472,12 @@ class TreeSpec:
                 f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
                 f"pytree that holds {self.num_leaves} items ({self})."
             )
+        if self.num_children == self.num_leaves == self.num_nodes - 1:
+            return SUPPORTED_NODES[self.type].unflatten_fn(leaves, self.context)
         return self._build(iter(leaves))
 
     def _build(self, leaves: Iterator) -> PyTree:
-        if self.is_leaf():
+        if self.type is None:
             return next(leaves)
         children = [spec._build(leaves) for spec in self._children]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
@@ -490,13 +494,32 @@ PyTreeSpec = TreeSpec
 _LEAF_SPEC = LeafSpec()
 
 
+_FLAT_SPECS: dict[tuple[type, int], TreeSpec] = {}  # of tuples and lists of so many leaves
+
+
 def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
-    if tree_is_leaf(tree, is_leaf):
-        leaves.append(tree)
-        return _LEAF_SPEC
-    kind = _get_node_type(tree)
-    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
+    kind = type(tree)
+    node = None if is_leaf is not None and is_leaf(tree) else SUPPORTED_NODES.get(kind)
+    if node is None:
+        if tree_is_leaf(tree, is_leaf):
+            leaves.append(tree)
+            return _LEAF_SPEC
+        kind = _get_node_type(tree)
+        node = SUPPORTED_NODES[kind]
+    children, context = node.flatten_fn(tree)
+    specs = [_flatten(child, leaves, is_leaf) for child in children]
+    if kind is tuple or kind is list:
+        for spec in specs:
+            if spec is not _LEAF_SPEC:
+                break
+        else:
+            known = _FLAT_SPECS.get((kind, len(specs)))
+            if known is None:
+                known = TreeSpec(kind, context, specs)
+                if len(specs) < 16:
+                    _FLAT_SPECS[kind, len(specs)] = known
+            return known
+    return TreeSpec(kind, context, specs)
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
