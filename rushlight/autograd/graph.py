@@ -495,7 +495,8 @@ class _AllowMutationOnSavedContext:
     def pack(self, tensor: Tensor) -> _Handle:
         memory = self._memory(tensor)
         place = (tensor.data_ptr(), tensor._version)
-        value = (memory, *place, tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        # By what it is, as in torch, and by what it holds: who is gone may have left its number to another.
+        value = (id(tensor), memory, *place, tuple(tensor.shape), tensor.stride(), tensor.dtype)
         self.sid_to_tid.setdefault(place, set()).add(value)
         handle = self.tid_to_weakhandle.get(value)
         if handle is None or handle not in self.original:  # a write through `x.data` leaves the version
