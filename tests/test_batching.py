@@ -442,3 +442,22 @@ def test_lengths_may_differ_among_the_examples():
         right = loss(example, targets[i], given[i], wanted[i])
         right.backward()
         assert same(losses[i], right.detach(), 1e-6) and same(gradients[i], example.grad, 1e-6)
+
+
+@pytest.mark.parametrize("function", [
+    lambda a: a.logcumsumexp(0), lambda a: rushlight.xlogy(a, a[0]), lambda a: rushlight.xlogy(a[0], a),
+    lambda a: rushlight.cholesky_solve(a[:, :1], a), lambda a: rushlight.cholesky_inverse(a),
+    lambda a: rushlight.linalg.tensorsolve(a, a[0]), lambda a: rushlight.linalg.solve(a, a[0]),
+], ids=range(7))  # fmt: skip
+def test_tangents_of_a_dual_level_within_a_batch(function):
+    forward_ad = rushlight.autograd.forward_ad
+    g = rushlight.Generator().manual_seed(2)
+    x = rushlight.eye(3).double() * 3 + rushlight.rand(3, 3, generator=g)
+    batch = rushlight.randn(4, 3, 3, dtype=rushlight.float64, generator=g)
+
+    def pushed(tangent):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(function(forward_ad.make_dual(x, tangent))).tangent
+
+    found = rushlight.vmap(pushed)(batch)
+    assert all(same(found[i], pushed(batch[i]), 1e-9) for i in range(4))

@@ -628,7 +628,8 @@ PyObject* py_push(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (!number || number > last_number || std::ranges::any_of(levels, taken) ||
         std::ranges::any_of(suspended, taken))
       number = ++last_number;
-    levels.push_back({number, Level::Kind(kind), size, known, modes.grad, modes.forward, modes.inference});
+    // A dual level that is opened within is nothing to what is computed below.
+    levels.push_back({number, Level::Kind(kind), size, known, modes.grad, carrying(), modes.inference});
     if (levels.back().differentiates()) modes.inference = false;
     return PyLong_FromUnsignedLongLong(number);
   });
