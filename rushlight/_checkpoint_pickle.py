@@ -95,10 +95,31 @@ def _reduce_module(module: Any) -> tuple:
 
 
 _PythonPickler: Any = vars(pickle)["_Pickler"]
+# Of these types themselves nothing is a storage or reduces to something else.
+_ORDINARY = {type(None), bool, int, float, str, bytes, tuple, list, dict}
 
 
 class _NamesPickler(_PythonPickler):
     """Pickles tensors as torch does, with torch's names. In Python, for only there a name can be changed."""
+
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol=protocol)
+        if self.proto < 4:  # without frames
+            self.write = file.write
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        kind = type(obj)
+        if kind in _ORDINARY:  # most of what a checkpoint holds
+            known = self.memo.get(id(obj))
+            self.framer.commit_frame()
+            if known is not None:
+                self.write(self.get(known[0]))
+            else:
+                self.dispatch[kind](self, obj)
+        elif kind is OrderedDict and not obj and not obj.__dict__ and id(obj) not in self.memo:
+            self.save_reduce(OrderedDict, (), obj=obj)  # the hooks of a tensor
+        else:
+            super().save(obj, save_persistent_id)
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, _C.Tensor) and type(obj).__reduce_ex__ is _C.Tensor.__reduce_ex__:
