@@ -46,7 +46,7 @@ def time_cases(threads: int, options) -> list[Row]:
             continue
         show_progress(f"{case.name} ({threads} threads)")
         ours, theirs = measure.alternate(
-            case.build(rushlight), case.build(torch), options.rounds, options.budget
+            case.build(rushlight), case.build(torch), options.rounds, options.budget, threads
         )
         row = Row(case.name, threads, ours, theirs, "s")
         if threads == 1 and case.target is not None:
