@@ -239,8 +239,8 @@ Loop loop_by_number(const Elementwise& entry, DType dtype, int k) {
   return entry.by_number[dtype == DType::bf16];
 }
 
-// Whether `one` is a single number beside the contiguous tensor t: of one element, or such a number spread out
-// (the gradient of a sum). Of dimensions of size 1 their strides are for `forward_general` to say.
+// Whether `one` is a single number beside the contiguous tensor t: of one element, or such a number spread
+// out (the gradient of a sum). Of dimensions of size 1 their strides are for `forward_general` to say.
 bool is_one_number(const Tensor* one, const Tensor* t) {
   if (one->numel == 1) return one->ndim <= t->ndim;
   if (one->ndim != t->ndim) return false;
@@ -255,7 +255,7 @@ PyObject* forward_with_one(const Elementwise& entry, const Tensor* a, const Tens
   const Tensor *t = a->numel < b->numel || !a->is_contiguous() ? b : a, *one = t == a ? b : a;
   bool half = t->dtype == DType::f16 || t->dtype == DType::bf16;  // by_number
   if (!t->is_contiguous() || t->dtype != one->dtype || t->ndim > 4 || t->numel > GRAIN || !t->numel || half ||
-      (t->flags | one->flags) & Tensor::ODD_STRIDES || t->device().type != DeviceType::cpu ||
+      (t->flags | one->flags) & (Tensor::ODD_STRIDES | Tensor::LAZY) || t->device().type != DeviceType::cpu ||
       one->device().type != DeviceType::cpu || !is_one_number(one, t) ||
       (entry.promote != Promote::none && !is_differentiable(t->dtype)))
     return nullptr;
