@@ -22,7 +22,7 @@ from rushlight.func._levels import (
     tree_map,
     tree_unflatten,
 )  # fmt: skip
-from rushlight.func._vmap import vmap
+from rushlight.func._vmap import mapped
 
 
 def _active(value: Any) -> Any:
@@ -81,7 +81,9 @@ def _pull(
     if cotangents is None and len(roots) == 1 and not roots[0].dim() and roots[0].is_floating_point():
         given = (_C.ones_like(roots[0]),)
     if all(map(_fits, given, roots)):
-        found = _C.run_backward(roots, given, create if retain is None else retain, create, tuple(inputs), False)
+        found = _C.run_backward(
+            roots, given, create if retain is None else retain, create, tuple(inputs), False
+        )
     else:
         found = gradients_of(roots, inputs, given, retain, create, allow_unused=True)
     return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True)]
@@ -350,7 +352,8 @@ def _fitting(primal: Tensor, tangent: Tensor) -> Tensor:
             f"Expected primal and tangent to have the same dtype, got {primal.dtype} and {tangent.dtype}"
         )
     tangent = tangent if tangent.dtype == primal.dtype else tangent.to(primal.dtype)
-    if _C.is_leveled(primal) and _levels_of(primal) - _levels_of(tangent):  # what is computed of the primal will be written into it
+    # Where it will be written with what is computed of the primal.
+    if _C.is_leveled(primal) and _levels_of(primal) - _levels_of(tangent):
         every = primal.new_ones((), dtype=_C.bool)
         tangent = _C.ops.where(every, tangent, tangent)
     return tangent
@@ -425,7 +428,7 @@ def jacrev(
         rows: list = []
         for start in range(0, total, step) if total else (0,):
             some = tree_unflatten([part[start : start + step] for part in units], out_spec)
-            rows.append(tree_flatten(vmap(pull)(some) if step > 1 or start else _single(pull, some))[0])
+            rows.append(tree_flatten(mapped(pull, some) if step > 1 or start else _single(pull, some))[0])
         columns = [part[0] if len(rows) == 1 else rushlight.cat(part) for part in zip(*rows, strict=True)]
         counts = [value.numel() for value in outs]
         split = [column.split(counts, 0) for column in columns]
@@ -444,7 +447,7 @@ def _single(pull: Callable, cotangents: Any) -> Any:
     """One row, by itself."""
     rows = tree_flatten(cotangents)[0][0].shape[0]
     if rows != 1:
-        return vmap(pull)(cotangents)
+        return mapped(pull, cotangents)
     found = pull(tree_map(lambda x: x[0], cotangents))
     return tree_map(lambda x: x.unsqueeze(0), found)
 
@@ -469,7 +472,7 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
             out = _jvp(wrapped, args, along, argnums, False, has_aux)
             return (out[1], out[2]) if has_aux else (out[1],)
 
-        results = vmap(push, randomness=randomness, out_dims=(0, None) if has_aux else 0)(units)
+        results = mapped(push, units, (0, None) if has_aux else 0, randomness)
         outs, out_spec = tree_flatten(results[0])
         _refuse_complex("jacfwd", outs, False)
         counts = [x.numel() for x in ins]

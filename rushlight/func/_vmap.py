@@ -31,10 +31,13 @@ def name_of(func: Any) -> str:
 
 def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
     """The arguments, where each has its examples, and the structure of all."""
-    called = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
+
+    def refusal(text: str) -> ValueError:
+        return ValueError(f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): {text}")
+
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(
-            f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
+        raise refusal(
+            "expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
             f"of inputs, got: {type(in_dims)}."
         )
     if not args:
@@ -43,30 +46,32 @@ def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
             "trying to vmap over a function with no inputs. The latter is unsupported."
         )
     values, spec = tree_flatten(args)
-    dims = _broadcast_to_and_flatten(in_dims, spec)
+    dims = [in_dims] * len(values) if type(in_dims) is int else _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
-        raise ValueError(
-            f"{called}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+        raise refusal(
+            "in_dims is not compatible with the structure of `inputs`. in_dims has structure "
             f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     for i, (value, dim) in enumerate(zip(values, dims, strict=True)):
-        if dim is not None and not isinstance(dim, int):
-            raise ValueError(
-                f"{called}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or "
-                "None."
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise refusal(
+                f"Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
             )
-        if isinstance(dim, int) and not isinstance(value, Tensor):
-            raise ValueError(
-                f"{called}: Got in_dim={dim} for an input but the input is of type {type(value)}. We cannot "
+        if not isinstance(value, Tensor):
+            raise refusal(
+                f"Got in_dim={dim} for an input but the input is of type {type(value)}. We cannot "
                 "vmap over non-Tensor arguments, please use None as the respective in_dim"
             )
-        if dim is not None and not -value.dim() <= dim < value.dim():
-            raise ValueError(
-                f"{called}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
-                f"{value.dim()} so expected in_dim to satisfy -{value.dim()} <= in_dim < {value.dim()}."
+        rank = value.dim()
+        if not -rank <= dim < rank:
+            raise refusal(
+                f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                f"{rank} so expected in_dim to satisfy -{rank} <= in_dim < {rank}."
             )
-        if dim is not None and dim < 0:
-            dims[i] = dim % value.dim()
+        if dim < 0:
+            dims[i] = dim % rank
     return values, dims, spec
 
 
@@ -74,7 +79,7 @@ def _size(values: list, dims: list) -> int:
     sizes = [value.size(dim) for value, dim in zip(values, dims, strict=True) if dim is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
-    if any(size != sizes[0] for size in sizes):
+    if sizes.count(sizes[0]) != len(sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} "
             "for the mapped dimension"
@@ -85,6 +90,8 @@ def _size(values: list, dims: list) -> int:
 def _out_dims(out_dims: Any, spec: Any, func: Any) -> list:
     if type(out_dims) is tuple and len(out_dims) == 1 and spec.is_leaf():
         out_dims = out_dims[0]  # of the only result
+    if type(out_dims) is int:
+        return [out_dims] * spec.num_leaves
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise ValueError(
@@ -115,11 +122,12 @@ def together(value: Any, number: int, size: int) -> Tensor:
     return inner.unsqueeze(0).expand(size, *inner.shape)
 
 
-def _together(value: Any, number: int, size: int, dim: int | None, name: str) -> Any:
-    """A result with its examples along `dim`."""
+def _together(value: Any, number: int, size: int, dim: int | None, func: Any) -> Any:
+    """A result of a function, or of what has this name, with its examples along `dim`."""
     if not isinstance(value, Tensor):
         if dim is None:
             return value
+        name = func if isinstance(func, str) else name_of(func)
         raise ValueError(
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to "
             "set out_dims= to None for output?"
@@ -128,6 +136,7 @@ def _together(value: Any, number: int, size: int, dim: int | None, name: str) ->
     batched = inner is not value and getattr(value, "batched", False)
     if dim is None:
         if batched:
+            name = func if isinstance(func, str) else name_of(func)
             raise ValueError(
                 f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
             )
@@ -162,25 +171,35 @@ def _process_batched_inputs(in_dims: Any, args: tuple, func: Any) -> tuple:
 
 def _create_batched_inputs(flat_in_dims: list, flat_args: list, vmap_level: int, args_spec: Any) -> Any:
     """The arguments for one example: batches as tensors of the level."""
-    number = number_of(vmap_level)
+    return _begun(flat_in_dims, flat_args, number_of(vmap_level), args_spec)
+
+
+def _begun(dims: list, values: list, number: int, spec: Any) -> Any:
     given = [
-        value if dim is None else _C.below_level(number, batched_at, value, number, dim)
-        for value, dim in zip(flat_args, flat_in_dims, strict=True)
+        value
+        if dim is None
+        else _C.raise_to_level(value, number, True)
+        if dim == 0
+        else _C.below_level(number, batched_at, value, number, dim)
+        for value, dim in zip(values, dims, strict=True)
     ]
-    return tree_unflatten(given, args_spec)
+    return tree_unflatten(given, spec)
 
 
 def _unwrap_batched(
     batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable
 ) -> Any:
     """The results of all examples."""
-    flat, spec = tree_flatten(batched_outputs)
-    number, name = number_of(vmap_level), name_of(func)
-    out = [
-        _C.below_level(number, _together, value, number, batch_size, place, name)
+    return _ended(batched_outputs, out_dims, number_of(vmap_level), batch_size, func)
+
+
+def _ended(outputs: Any, out_dims: Any, number: int, size: int, func: Callable) -> Any:
+    flat, spec = tree_flatten(outputs)
+    made = [
+        _C.below_level(number, _together, value, number, size, place, func)
         for value, place in zip(flat, _out_dims(out_dims, spec, func), strict=True)
     ]
-    return tree_unflatten(out, spec)
+    return tree_unflatten(made, spec)
 
 
 def _maybe_remove_batch_dim(
@@ -195,14 +214,27 @@ def run(func: Callable, size: int, values: list, dims: list, spec: Any, out_dims
         kwargs: dict) -> Any:  # fmt: skip
     """One batch, all of it at once."""
     steps = _steps()
-    depth = len(_C.all_levels()) + 1
     foreign = steps._create_batched_inputs is not _create_batched_inputs
+    if not foreign and steps._unwrap_batched is _unwrap_batched:
+        with level(BATCH, size, randomness) as number:
+            result = func(*_begun(dims, values, number, spec), **kwargs)
+            return _ended(result, out_dims, number, size, func)
+    depth = len(_C.all_levels()) + 1
     again = _numbers.get((depth, size), 0) if foreign else 0
     with level(BATCH, size, randomness, again) as number:
         if foreign:
             _numbers[depth, size] = number
         result = func(*steps._create_batched_inputs(dims, values, depth, spec), **kwargs)
         return steps._unwrap_batched(result, out_dims, depth, size, func)
+
+
+def mapped(func: Callable, arg: Any, out_dims: Any = 0, randomness: str = "error") -> Any:
+    """`vmap` of a function of one argument, called."""
+    _check_randomness(randomness)
+    if _steps()._process_batched_inputs is not _process_batched_inputs:
+        return vmap(func, out_dims=out_dims, randomness=randomness)(arg)
+    values, spec = tree_flatten((arg,))
+    return run(func, values[0].shape[0], values, [0] * len(values), spec, out_dims, randomness, {})
 
 
 def _check_randomness(randomness: Any) -> None:

@@ -56,7 +56,7 @@ RANDOM = {
 
 def _fitted(tangent: Tensor, like: Tensor) -> Tensor:
     """The tangent in the dtype and size of another tensor; itself if it is so, which a graph shows."""
-    tangent = tangent.to(like.dtype)
+    tangent = tangent if tangent.dtype == like.dtype else tangent.to(like.dtype)
     return tangent if tangent.shape == like.shape else tangent.expand(like.shape)
 
 

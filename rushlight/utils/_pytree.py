@@ -472,6 +472,8 @@ class TreeSpec:
                 f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
                 f"pytree that holds {self.num_leaves} items ({self})."
             )
+        if self.type is None:
+            return leaves[0]
         if self.num_children == self.num_leaves == self.num_nodes - 1:
             return SUPPORTED_NODES[self.type].unflatten_fn(leaves, self.context)
         return self._build(iter(leaves))
@@ -501,7 +503,7 @@ def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
     kind = type(tree)
     node = None if is_leaf is not None and is_leaf(tree) else SUPPORTED_NODES.get(kind)
     if node is None:
-        if tree_is_leaf(tree, is_leaf):
+        if not issubclass(kind, tuple) or tree_is_leaf(tree, is_leaf):
             leaves.append(tree)
             return _LEAF_SPEC
         kind = _get_node_type(tree)
