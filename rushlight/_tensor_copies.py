@@ -23,12 +23,16 @@ def _deepcopy(self, memo):
             "torch.nn.utils.weight_norm usage, "
             "see https://github.com/pytorch/pytorch/pull/103001"
         )
-    from copy import deepcopy
+
+    from rushlight.overrides import DisableTorchFunctionSubclass
 
     with_grad = self.requires_grad
-    if _C.dispatches(self) and self.data_ptr() == 0:
-        return _deepcopy_wrapper(self, memo)
-    if _C.dispatches(self) and type(self.new_empty([])) is not type(self):
+    if type(self) is not Tensor:
+        with DisableTorchFunctionSubclass():  # its own methods are asked, not its parent's
+            if self.data_ptr() == 0:
+                return _deepcopy_wrapper(self, memo)
+            kept = type(self.new_empty([])) is type(self)
+    if type(self) is not Tensor and not kept:
         raise RuntimeError(
             "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass "
             "types that implement new_empty() and for which that function returns another instance of the "
@@ -56,15 +60,15 @@ def _deepcopy(self, memo):
         copy = _C.as_subclass(copy, type(self))
     if with_grad:
         _C.requires_grad_(copy, True)
+    return _copy_gradient_and_attributes(self, copy, memo)
+
+
+def _copy_gradient_and_attributes(self, copy, memo):
+    from copy import deepcopy
+
     memo[id(self)] = copy
     if self.grad is not None:
         copy.grad = deepcopy(self.grad, memo)
-    return _copy_attributes(self, copy, memo)
-
-
-def _copy_attributes(self, copy, memo):
-    from copy import deepcopy
-
     if type(self) is Tensor:  # whose class has no slots
         attributes = self.__dict__
     else:
@@ -93,8 +97,7 @@ def _deepcopy_wrapper(self, memo):
         )
     if self.requires_grad:
         _C.requires_grad_(copy, True)
-    memo[id(self)] = copy
-    return _copy_attributes(self, copy, memo)
+    return _copy_gradient_and_attributes(self, copy, memo)
 
 
 def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, attributes):

@@ -1,0 +1,145 @@
+"""More small programs about what torch's tests of its autograd ask: subclasses, modes, copies."""
+
+import copy
+from importlib import import_module
+
+import pytest
+import torch
+from outcomes import collector, err, outcome
+
+import rushlight
+
+pytestmark = pytest.mark.torch
+
+CASES, case = collector()
+
+
+def pair_type(torch):
+    """A wrapper of two tensors that does everything with both."""
+
+    class Pair(torch.Tensor):
+        @staticmethod
+        def __new__(cls, a, b):
+            return torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+        def __repr__(self):
+            return f"Pair({self.a}, {self.b})"
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            halves = [
+                function(*(getattr(x, half) if isinstance(x, Pair) else x for x in args), **(kwargs or {}))
+                for half in ("a", "b")
+            ]
+            return Pair(*halves)
+
+    return Pair
+
+
+@case("copies of subclasses need a new_empty or a clone that keeps the class")
+def _(torch):
+    class Silent(torch.Tensor):
+        pass
+
+    class Deaf(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    class Empty(torch.Tensor):
+        def new_empty(self, shape):
+            return type(self)(shape)
+
+    class Cloned(torch.Tensor):
+        def clone(self):
+            return super().clone().as_subclass(Cloned)
+
+    found = []
+    for kind in (Silent, Deaf, Empty, Cloned):
+        for tensor in (torch.ones(2), torch.ones(0), torch.ones(2, device="meta")):
+            x = tensor.as_subclass(kind).requires_grad_()
+            x.mark = [kind.__name__]
+            x.grad = torch.zeros_like(tensor)
+            copied = err(copy.deepcopy, x)
+            if not isinstance(copied, str):
+                copied = type(copied).__name__, copied.mark, copied.grad
+            found.append(copied)
+    layer = torch.nn.Linear(2, 2)
+    layer.weight = torch.nn.Parameter(torch.ones(2, 2).as_subclass(Silent))
+    return found, err(copy.deepcopy, layer)
+
+
+@case("copies of wrappers have their gradients")
+def _(torch):
+    pair = pair_type(torch)
+    x = pair(torch.ones(2), torch.zeros(2)).requires_grad_()
+    (x * 3).sum().backward()
+    first, second = copy.deepcopy([x, x])
+    return first is second, first, first.grad, first.grad is x.grad, first.requires_grad
+
+
+@case("a view is made for the program, not for the mode that computes it")
+def _(torch):
+    log = []
+    mode = import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode
+
+    class Log(mode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            for part in result if isinstance(result, (list, tuple)) else [result]:
+                log.append((str(function), part.requires_grad, part._is_view(), part._base is None))
+            return result
+
+    leaf = torch.ones(2, 2, requires_grad=True)
+    for x in (leaf, leaf * 1):
+        with Log():
+            views = [x.t(), x.view(4), x[0], x.diagonal(), x.expand(3, 2, 2), x.as_strided([2], [1])]
+            views += [*x.unbind(), *x.split(1), x.unfold(0, 1, 1), torch.view_as_complex(x)]
+            views += [x.view_as(x), x.detach(), x * 1]
+            with torch.no_grad():
+                views += [x.t(), x.reshape(4)]
+        log += [(v.requires_grad, v._base is x, v._version, v.grad_fn and v.grad_fn.name()) for v in views]
+    views[0].detach().add_(1)
+    return log, leaf._version, x._version
+
+
+@case("views of wrappers inside wrappers do not require grad in a backward")
+def _(torch):
+    log = []
+
+    class Asking(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            wrapper = torch.Tensor._make_wrapper_subclass
+            return wrapper(cls, inner.shape, dtype=inner.dtype, requires_grad=inner.requires_grad)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            log.append(str(function))
+            args = [x.inner if isinstance(x, Asking) else x for x in args]
+            return Asking(function(*args, **(kwargs or {})))
+
+    x = Asking(torch.ones(2, 2, requires_grad=True))
+    x.mm(x).t().sum().backward()
+    return log, x.grad.inner
+
+
+@case("a tensor is alone again when the views that its class made are gone")
+def _(torch):
+    pair = pair_type(torch)
+    swap_tensors = import_module(f"{torch.__name__}.utils").swap_tensors
+    x, y = pair(torch.ones(2), torch.ones(2)), pair(torch.zeros(2), torch.ones(2))
+    view = x.view(2, 1)
+    refused = err(swap_tensors, x, y).split(":")[0]
+    del view
+    swap_tensors(x, y)
+    return refused, x, y
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same(name):
+    assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
