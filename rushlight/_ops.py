@@ -202,7 +202,7 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
         return _C.below_autograd(ask, called, args, kwargs)
     before = _C.set_grad_enabled(False)
     try:
-        return called._overloadpacket.run(args, kwargs)
+        return _C.without_base(called._overloadpacket.run(args, kwargs), args)
     finally:
         _C.set_grad_enabled(before)
 

@@ -93,7 +93,7 @@ void make_view(Tensor* of, Tensor* t) {
   Tensor* base = of->extra && of->extra->base && of->extra->differentiable_view ? of->extra->base : of;
   if (base == t || extra->base == base) return;
   Py_INCREF(base->object());
-  Py_XSETREF(extra->base, base);
+  set_held(extra->base, base);
   extra->differentiable_view = true;
   count_together(base, t);
   extra->view_version = counter_of(t)->version;
@@ -502,6 +502,32 @@ PyObject* py_make_wrapper(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// without_base(result, arguments): the memory alone of what is a view and no argument itself. That is what
+// who was asked is given; the view that the program gets is made of it afterwards (`fresh`).
+Ref<PyObject> without_base(PyObject* result, PyObject* arguments) {
+  if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(result);
+    Ref<PyObject> parts = checked(PyTuple_CheckExact(result) ? PyTuple_New(count) : PyList_New(count));
+    for (Py_ssize_t i = 0; i < count; i++) {
+      PyObject* part = without_base(PySequence_Fast_GET_ITEM(result, i), arguments).release();
+      if (PyTuple_CheckExact(result)) PyTuple_SET_ITEM(parts.get(), i, part);
+      else PyList_SET_ITEM(parts.get(), i, part);
+    }
+    return parts;
+  }
+  if (!is_plain_tensor(result) || !as_tensor(result)->base()) return share(result);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); i++) {
+    if (PyTuple_GET_ITEM(arguments, i) == result) return share(result);
+  }
+  return Ref<PyObject>(new_alias(as_tensor(result)).release_object());
+}
+PyObject* py_without_base(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !PyTuple_Check(args[1])) fail(PyExc_TypeError, "without_base(result, tuple) expected");
+    return without_base(args[0], args[1]).release();
+  });
+}
+
 // run_forward(primitive, arguments, out or None): what the primitive computes, without history. Modes that
 // are active are asked.
 PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -537,7 +563,8 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
         failf(PyExc_TypeError, "%s is not written in place there", op.name.c_str());
       out = as_tensor(args[2]);
     }
-    return checked(forward_resolved(op, values.data(), out)).release();
+    Ref<PyObject> result = checked(forward_resolved(op, values.data(), out));
+    return op.options & Primitive::VIEW ? without_base(result.get(), args[1]).release() : result.release();
   });
 }
 
@@ -562,6 +589,7 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"count_with", FAST(py_count_with), nullptr},
                            {"make_wrapper", FAST(py_make_wrapper), nullptr},
                            {"set_dispatching", py_set_dispatching, METH_O, nullptr},
+                           {"without_base", FAST(py_without_base), nullptr},
                            {"run_forward", FAST(py_run_forward), nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
