@@ -26,6 +26,8 @@ TensorRef real_part(TensorRef grad) {
 
 }  // namespace
 
+thread_local const Primitive* Fitting::now = nullptr;
+
 TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   const Edge& edge = from->edges[index];
   const OutputInfo& info = edge.node->outputs[edge.nr];
@@ -63,6 +65,7 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   if (grad->dtype != dtype) {
     static Primitive& to = primitive("to_dtype");
     PyObject* args[] = {grad->object(), dtype_object(dtype)};
+    Fitting converted(from->op == &to ? &to : nullptr);
     grad = TensorRef(as_tensor(call(to, args)));
   }
   if (!placed) {

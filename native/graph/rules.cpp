@@ -458,8 +458,9 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
 // rule_of(): the name of the primitive whose derivative is being computed, or None.
 PyObject* py_rule_of(PyObject*, PyObject*) {
   Unpacked* now = Unpacked::now;
-  if (!now) Py_RETURN_NONE;
-  return PyUnicode_FromString(now->node->op->name.c_str());
+  const Primitive* op = now ? now->node->op : Fitting::now;
+  if (!op) Py_RETURN_NONE;
+  return PyUnicode_FromString(op->name.c_str());
 }
 PyMethodDef rule_of_function[] = {{"rule_of", py_rule_of, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};

@@ -1,5 +1,7 @@
 // Between the engine and Python: calling rules and hooks, unpacking what was saved, shaping gradients.
 #pragma once
+#include <utility>
+
 #include "node.h"
 
 namespace rl {
@@ -19,6 +21,16 @@ TensorRef zeros_for(const OutputInfo& info, Tensor* const* beside, uint32_t coun
 
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
+// The operation whose derivative is that cast: who looks on is told of one of them (rule_of()).
+struct Fitting {
+  explicit Fitting(const Primitive* op) : before(std::exchange(now, op)) {}
+  ~Fitting() { now = before; }
+  Fitting(const Fitting&) = delete;
+  static thread_local const Primitive* now;
+
+ private:
+  const Primitive* before;
+};
 // memory_ops.cpp: the gradient summed over the dimensions along which `wanted` was expanded; null if it was
 // not.
 TensorRef summed_to(Tensor* grad, Sizes wanted);

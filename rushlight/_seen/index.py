@@ -175,4 +175,3 @@ seen("unfold", x=lambda g, x_shape, dim, size, step: show(
     "unfold_backward.default", g, list(x_shape), dim, size, step))  # fmt: skip
 seen("linalg_cross", other=lambda g, input, dim: ops.linalg_cross(g, input, dim),
      input=lambda g, other, dim: ops.linalg_cross(other, g, dim))  # fmt: skip
-seen("to_dtype", x=lambda g, x: g if g.dtype == x.dtype else ops.to_dtype(g, x.dtype))
