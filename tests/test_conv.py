@@ -1,6 +1,7 @@
 """Convolutions and pooling where the table of samples does not reach: every kernel, threads, large inputs."""
 
 import itertools
+import math
 import os
 import random
 import subprocess
@@ -369,3 +370,17 @@ def test_an_infinite_weight_of_a_transposed_convolution_reaches_only_what_it_tou
     result = torch.nn.functional.conv_transpose2d(torch.ones(1, 1, 3, 3, dtype=dtype), weight, dilation=2)
     assert not result.isnan().any()
     assert result.isinf().sum() == 9
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_constant_padding_of_any_dimensions(dtype):
+    dtype = getattr(torch, dtype)
+    for sizes in ((), (3,), (2, 3), (2, 1, 5), (3, 2, 4, 35), (2, 3, 1, 2, 3)):
+        x = torch.arange(1, 1 + math.prod(sizes)).reshape(sizes).to(dtype)
+        for pads in itertools.product(((0, 0), (2, 1)), repeat=len(sizes)):
+            expected = torch.full([n + a + b for n, (a, b) in zip(sizes, pads)], 7).to(dtype)
+            expected[tuple(slice(a, a + n) for n, (a, _) in zip(sizes, pads))] = x
+            got = F.pad(x, [count for pair in reversed(pads) for count in pair], value=7)
+            assert torch.equal(got, expected) and got.is_contiguous()
+    planes = torch.randn(40, 3, 30, 31)  # by several threads
+    assert torch.equal(F.pad(planes, (1, 2, 3, 4))[..., 3:-4, 1:-2], planes)

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../tensor/unlocked.h"
 #include "elementwise.h"
 #include "transpose.h"
 #include "workspace.h"
@@ -294,6 +295,77 @@ void pad_lines(const PaddedLines& l, void* y, const void* x) {
       for (int64_t i : l.after) std::memcpy(to, from + i * l.size, size_t(l.size)), to += l.size;
     }
   });
+}
+
+namespace {
+
+struct Wide {
+  uint64_t low, high;
+};
+
+// Writes y in the order of memory, with the sizes of what lies below each dimension at hand.
+template <class W>
+struct BorderWriter {
+  const Border& border;
+  W value;
+  int64_t below[MAX_DIMS];  // elements of y for each place of a dimension
+
+  explicit BorderWriter(const Border& b) : border(b) {
+    std::memcpy(&value, b.value, sizeof value);
+    int64_t elements = 1;
+    for (int d = b.count - 1; d >= 0; d--) {
+      below[d] = elements;
+      elements *= b.before[d] + b.in[d] + b.after[d];
+    }
+  }
+  W* fill(W* to, int64_t count) const {
+    for (int64_t i = 0; i < count; i++) to[i] = value;
+    return to + count;
+  }
+  W* write(int d, W* to, const W*& from) const {
+    int64_t length = border.in[d];
+    to = fill(to, border.before[d] * below[d]);
+    if (d == border.count - 1) {
+      std::memcpy(static_cast<void*>(to), from, size_t(length) * sizeof(W));
+      to += length, from += length;
+    } else {
+      for (int64_t i = 0; i < length; i++) to = write(d + 1, to, from);
+    }
+    return fill(to, border.after[d] * below[d]);
+  }
+};
+
+template <class W>
+void write_border(const Border& border, void* y, const void* x) {
+  BorderWriter<W> writer(border);
+  W* to = static_cast<W*>(y);
+  const W* from = static_cast<const W*>(x);
+  bool outer = border.count > 1 && !border.before[0] && !border.after[0];
+  if (!outer) {
+    writer.write(0, to, from);
+    return;
+  }
+  int64_t each_in = 1, each_out = writer.below[0];
+  for (int d = 1; d < border.count; d++) each_in *= border.in[d];
+  int64_t grain = std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, each_out));
+  parallel_for(border.in[0] * 16, grain * 16, [&](int64_t begin, int64_t end) {  // of ranges by 16
+    for (int64_t i = begin / 16; i < end / 16; i++) {
+      const W* part = from + i * each_in;
+      writer.write(1, to + i * each_out, part);
+    }
+  });
+}
+
+}  // namespace
+
+void put_in_border(const Border& border, void* y, const void* x) {
+  switch (border.size) {
+    case 1: return write_border<uint8_t>(border, y, x);
+    case 2: return write_border<uint16_t>(border, y, x);
+    case 4: return write_border<uint32_t>(border, y, x);
+    case 8: return write_border<uint64_t>(border, y, x);
+    default: return write_border<Wide>(border, y, x);
+  }
 }
 
 }  // namespace rl

@@ -53,6 +53,16 @@ struct PaddedLines {
 };
 void pad_lines(const PaddedLines& lines, void* y, const void* x);
 
+// y = x, contiguous, in a border of `count` dimensions: before[d] and after[d] places of dimension d, which is in[d]
+// long. `value` is what stands in the border, an element of `size` bytes: 1, 2, 4, 8 or 16.
+struct Border {
+  int count;
+  const int64_t *in, *before, *after;
+  const void* value;
+  int64_t size;
+};
+void put_in_border(const Border& border, void* y, const void* x);
+
 // One pass along a dimension, per instruction set: y (outer, taps.out, inner) from x (outer, taps.in, inner).
 struct ResamplePasses {
   void (*f32)(float* y, const float* x, int64_t outer, const Taps& taps, int64_t inner);
