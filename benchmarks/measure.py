@@ -39,9 +39,7 @@ LEAST_ROUNDS = 7
 SETTLED = 0.02  # seconds
 
 
-def alternate(
-    ours: Work, theirs: Work, rounds: int, budget: float, threads: int = 1
-) -> tuple[float, float]:
+def alternate(ours: Work, theirs: Work, rounds: int, budget: float, threads: int = 1) -> tuple[float, float]:
     """The best time per call of each, over rounds that take turns.
 
     Rounds are short and many: on a busy machine some of them run undisturbed, and the best one counts. Work

@@ -14,19 +14,19 @@ def _ieee(bits: int, digits: int, exponent: int, decimals: int) -> tuple[float, 
     """From the digits of the mantissa after the leading one, and the largest exponent."""
     eps = 2.0**-digits
     largest = (2.0 - eps) * 2.0**exponent
-    return bits, eps, largest, -largest, 2.0 ** (1 - exponent), float(f"1e-{decimals}")
+    return bits, eps, largest, -largest, float(f"1e-{decimals}"), 2.0 ** (1 - exponent)
 
 
-_FLOATS: dict[str, tuple[float, ...]] = {  # bits, eps, max, min, smallest_normal, resolution
+_FLOATS: dict[str, tuple[float, ...]] = {  # bits, eps, max, min, resolution, smallest_normal
     "float16": _ieee(16, 10, 15, 3),
     "bfloat16": _ieee(16, 7, 127, 2),
     "float32": _ieee(32, 23, 127, 6),
     "float64": _ieee(64, 52, 1023, 15),
-    "float8_e4m3fn": (8, 0.125, 448.0, -448.0, 2.0**-6, 1.0),
+    "float8_e4m3fn": (8, 0.125, 448.0, -448.0, 1.0, 2.0**-6),
     "float8_e5m2": _ieee(8, 2, 15, 0),
-    "float8_e4m3fnuz": (8, 0.125, 240.0, -240.0, 2.0**-7, 1.0),
-    "float8_e5m2fnuz": (8, 0.125, 57344.0, -57344.0, 2.0**-15, 1.0),
-    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
+    "float8_e4m3fnuz": (8, 0.125, 240.0, -240.0, 1.0, 2.0**-7),
+    "float8_e5m2fnuz": (8, 0.125, 57344.0, -57344.0, 1.0, 2.0**-15),
+    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 1.0, 2.0**-127),
 }
 _KNOWN: dict[_C.dtype, Any] = {}  # what finfo() found for a dtype
 _COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
@@ -75,8 +75,8 @@ class finfo(_DtypeInfo):
         "eps": "The difference between 1.0 and the next larger number.",
         "max": "The largest finite number.",
         "min": "The most negative finite number.",
-        "smallest_normal": "The smallest positive number with full precision.",
         "resolution": "The approximate decimal resolution.",
+        "smallest_normal": "The smallest positive number with full precision.",
         "tiny": "Another name of `smallest_normal`.",
     }
     __module__ = "rushlight"
@@ -84,8 +84,8 @@ class finfo(_DtypeInfo):
     eps: float
     max: float
     min: float
-    smallest_normal: float
     resolution: float
+    smallest_normal: float
     tiny: float
 
     def __new__(cls, type: Any = ...) -> finfo:
@@ -100,7 +100,7 @@ class finfo(_DtypeInfo):
             )
         self = object.__new__(cls)
         values = _FLOATS[name]
-        for each, value in zip(finfo.__slots__, (*values, values[4])):
+        for each, value in zip(finfo.__slots__, (*values, values[-1])):
             object.__setattr__(self, each, value)
         self._name = name
         if type.__class__ is _C.dtype and cls is finfo:

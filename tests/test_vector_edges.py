@@ -381,7 +381,9 @@ def test_a_single_number_beside_a_tensor(dtype):
     """Whatever its shape, and wherever it stands, it acts as a tensor full of it."""
     dtype = getattr(torch, dtype)
     x = (torch.arange(1, 13).view(3, 4) * 7 % 5).to(dtype)
-    names = ["add", "mul", "eq"] + (["sub", "div", "atan2"] if dtype not in (torch.bool, torch.complex64) else [])
+    names = ["add", "mul", "eq"]
+    if dtype not in (torch.bool, torch.complex64):
+        names += ["sub", "div", "atan2"]
     for name in names:
         call = getattr(torch, name) if not (name in ("div", "atan2") and dtype == torch.int64) else torch.sub
         for one in (torch.tensor(3), torch.tensor([3]), torch.tensor([[3]])):

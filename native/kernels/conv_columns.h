@@ -25,8 +25,8 @@ struct Inside {
 
 // Calls body(row of the columns, column, input pixel of the first position or -1, inside, begin, end) for
 // every segment: output positions [begin, end) of one output row, those of inside[0] being within the image.
-// With `together` = 2 for two neighbouring positions of the kernel at once: inside[1] is of the second, empty if
-// there is none.
+// With `together` = 2 for two neighbouring positions of the kernel at once: inside[1] is of the second, empty
+// if there is none.
 template <int together = 1, class F>
 inline void for_segments(const ConvShape& s, int64_t channels, int64_t p0, int64_t p1, F&& body) {
   if (p0 >= p1) return;
@@ -67,32 +67,32 @@ template <class T>
 void image_to_columns(const ConvShape& s, int64_t channels, const T* x, T* columns, int64_t ld, int64_t p0,
                       int64_t p1) {
   int64_t step = s.stride[2];
-  for_segments(s, channels, p0, p1,
-               [&](int64_t row, int64_t column, int64_t pixel, const Inside* within, int64_t begin, int64_t end) {
-                 Inside inside = *within;
-                 T* to = columns + row * ld + column - begin;
-                 std::fill(to + begin, to + inside.first, T{});
-                 std::fill(to + inside.last, to + end, T{});
-                 if (inside.first >= inside.last) return;
-                 if (step == 1) {
-                   std::memcpy(static_cast<void*>(to + inside.first), x + pixel + inside.first,
-                               size_t(inside.last - inside.first) * sizeof(T));
-                 } else {
-                   for (int64_t o = inside.first; o < inside.last; o++) to[o] = x[pixel + o * step];
-                 }
-               });
+  for_segments(
+      s, channels, p0, p1,
+      [&](int64_t row, int64_t column, int64_t pixel, const Inside* within, int64_t begin, int64_t end) {
+        Inside inside = *within;
+        T* to = columns + row * ld + column - begin;
+        std::fill(to + begin, to + inside.first, T{});
+        std::fill(to + inside.last, to + end, T{});
+        if (inside.first >= inside.last) return;
+        if (step == 1) {
+          std::memcpy(static_cast<void*>(to + inside.first), x + pixel + inside.first,
+                      size_t(inside.last - inside.first) * sizeof(T));
+        } else {
+          for (int64_t o = inside.first; o < inside.last; o++) to[o] = x[pixel + o * step];
+        }
+      });
 }
 
 // x[o * step] += from[o] for o in [first, last).
 template <class T>
 void add_apart(T* x, const T* from, int64_t step, int64_t first, int64_t last) {
-  for (int64_t o = first; o < last; o++)
-    x[o * step] = T(compute_t<T>(x[o * step]) + compute_t<T>(from[o]));
+  for (int64_t o = first; o < last; o++) x[o * step] = T(compute_t<T>(x[o * step]) + compute_t<T>(from[o]));
 }
 
-// Adds every column back to where it came from. With a stride of two, two neighbouring positions of the kernel
-// fill a line without gaps, which vectors can do; they reach every other pixel each, so the sums of a pixel keep
-// their order.
+// Adds every column back to where it came from. With a stride of two, two neighbouring positions of the
+// kernel fill a line without gaps, which vectors can do; they reach every other pixel each, so the sums of a
+// pixel keep their order.
 template <class T>
 void columns_to_image(const ConvShape& s, int64_t channels, T* x, const T* columns, int64_t ld, int64_t p0,
                       int64_t p1) {

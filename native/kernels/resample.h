@@ -53,8 +53,8 @@ struct PaddedLines {
 };
 void pad_lines(const PaddedLines& lines, void* y, const void* x);
 
-// y = x, contiguous, in a border of `count` dimensions: before[d] and after[d] places of dimension d, which is in[d]
-// long. `value` is what stands in the border, an element of `size` bytes: 1, 2, 4, 8 or 16.
+// y = x, contiguous, in a border of `count` dimensions: before[d] and after[d] places of dimension d, which
+// is in[d] long. `value` is what stands in the border, an element of `size` bytes: 1, 2, 4, 8 or 16.
 struct Border {
   int count;
   const int64_t *in, *before, *after;

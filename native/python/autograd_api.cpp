@@ -121,8 +121,8 @@ TensorRef one_like(Tensor* t) {
   return one;
 }
 
-// Backward from a number, the gradient of itself being 1. False, and nothing is done, if it is not such a plain
-// case; then the general way is taken, which words what is wrong.
+// Backward from a number, the gradient of itself being 1. False, and nothing is done, if it is not such a
+// plain case; then the general way is taken, which words what is wrong.
 bool backward_loss(PyObject* loss, bool keep_graph) {
   if (!is_plain_root(loss) || as_tensor(loss)->numel != 1 || modes.inference || profiling()) return false;
   Edge edge = gradient_edge(as_tensor(loss));

@@ -362,8 +362,8 @@ PyObject* avg_pool2d_call(PyObject* const* args, Py_ssize_t positional, PyObject
   static Primitive& avg_pool2d = primitive("avg_pool2d");
   static PyObject* no_stride = PyTuple_New(0);
   PyObject* given = values[2] == Py_None ? no_stride : stride.get();
-  Ref<PyObject> spec = checked(PyTuple_Pack(8, average, kernel.get(), stride.get(), padding.get(), Py_True,
-                                            none, given, Py_False));
+  Ref<PyObject> spec = checked(
+      PyTuple_Pack(8, average, kernel.get(), stride.get(), padding.get(), Py_True, none, given, Py_False));
   return applied(avg_pool2d, values[0], size.get(), spec.get(), Py_False).release();
 }
 

@@ -357,7 +357,8 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
       last ? new_channels_last(sizes, x->dtype, x->device()) : new_tensor(sizes, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
   Sizes part(kept, size_t(x->ndim));
-  if (!last && x->ndim && x->is_contiguous() && x->numel && std::equal(part.begin(), part.end(), x->geometry)) {
+  if (!last && x->ndim && x->is_contiguous() && x->numel &&
+      std::equal(part.begin(), part.end(), x->geometry)) {
     put_in_border(x, result.get(), starts, element);
     return result.release_object();
   }

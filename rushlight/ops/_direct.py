@@ -226,7 +226,9 @@ FUNCTIONAL = {  # of torch.nn.functional
     " -> native_layer_norm(input,weight,bias,normalized_shape,eps)[0]",
     "embedding": "tensor input,floats weight,none padding_idx=None,none max_norm=None,number norm_type=2.0,"
     "off scale_grad_by_freq=False,off sparse=False -> embedding(weight,input,-1,False)",
-    **_each("nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad avg_pool2d", "native {}"),
+    **_each(
+        "nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad avg_pool2d", "native {}"
+    ),
     "silu": "floats input,off inplace=False -> silu(input)",
     "gelu": "floats input -> gelu(input)",
     "leaky_relu": "tensor input,number negative_slope=0.01,off inplace=False"

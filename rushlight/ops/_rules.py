@@ -55,8 +55,8 @@ def _parameters(
     return found
 
 
-# The forms of rules that the engine computes without calling Python. Of the last one only `x ** 2`, when nothing
-# is recorded: what _pow_number says of all others it does not know.
+# The forms of rules that the engine computes without calling Python. Of the last one only `x ** 2`, when
+# nothing is recorded: what _pow_number says of all others it does not know.
 _conj, _recording = _C.conj, _C.is_grad_enabled
 _MODELS: tuple[Callable, ...] = (
     lambda g: g,
