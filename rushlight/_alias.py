@@ -72,7 +72,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def torch_distribution():
-    """What `importlib.metadata` says of an installed torch: libraries ask it whether there is one, and how new."""
+    """What `importlib.metadata` says of an installed torch: libraries ask it if there is one, and how new."""
     import importlib.metadata
     from pathlib import Path
 

@@ -100,7 +100,7 @@ sum_dim sum.dim_IntList x dim[] keepdim=False * dtype=None
 nansum nansum.default x dim[]=None keepdim=False * dtype=None
 threshold_backward threshold_backward.default a b s
 to_device _to_copy.default x * dtype=None device=None
-topk topk.default x k dim=-1 largest=True
+topk topk.default x k dim=-1 largest=True sorted=True
 tril tril.default x diagonal=0
 triu triu.default x diagonal=0
 unbind unbind.int x dim=0

@@ -6,6 +6,7 @@
 #include "sort.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -18,11 +19,11 @@ namespace {
 template <class F, class U>
 inline U float_key(F x) {
   constexpr U sign = U(1) << (8 * sizeof(U) - 1);
-  if (x != x) return ~U(0);
-  if (x == F(0)) return sign;
   U bits;
   std::memcpy(&bits, &x, sizeof bits);
-  return bits & sign ? ~bits : bits | sign;
+  bits = x == F(0) ? U(0) : bits;
+  bits ^= (U(0) - (bits >> (8 * sizeof(U) - 1))) | sign;  // without branches, which ReLU's zeros mislead
+  return x != x ? ~U(0) : bits;
 }
 
 inline uint32_t key_of(bool x) { return x; }
@@ -102,36 +103,87 @@ struct Sorter {
     return items[k].position();
   }
 
-  // The k first of many: what is not before the k-th of those seen so far is passed over by one comparison.
-  // Returns how many items were kept, the k first among them.
-  int64_t keep_first(const T* x, int64_t step, int64_t k, bool flip) {
-    using C = compute_t<T>;
-    constexpr int64_t BLOCK = 16;
+  // Whether all of a block are behind the limit, or as far: without branches, for vectors. Most blocks are.
+  static constexpr int64_t BLOCK = 16;
+  using C = compute_t<T>;
+  template <class Compare>
+  static bool all(const T* x, C limit, Compare compare) {
+    int others = 0;
+    for (int64_t i = 0; i < BLOCK; i++) others |= !compare(C(x[i]), limit);
+    return !others;
+  }
+  static bool passed(const T* x, C limit, bool flip, bool equals_too) {
+    if (equals_too) {
+      return flip ? all(x, limit, std::less_equal<C>()) : all(x, limit, std::greater_equal<C>());
+    }
+    return flip ? all(x, limit, std::less<C>()) : all(x, limit, std::greater<C>());
+  }
+
+  E item(const T* x, int64_t step, int64_t i, bool flip) {
+    Key key = key_of(x[i * step]);
+    return E::make(flip ? Key(~key) : key, i);
+  }
+
+  struct Before {
+    bool operator()(const E& a, const E& b) const { return a.key() < b.key(); }
+  };
+
+  // Note [topk of equal elements]: which of several equal elements are among the k first, and the order of what
+  // need not be sorted, is what std::partial_sort (few of many) or std::nth_element make of elements compared by
+  // value: torch's order, in which models draw dropout masks for them. `few_first` is that partial sort, but for
+  // passing over blocks; `keep_first` is faster than nth_element and may answer where no elements are equal.
+  void few_first(const T* x, int64_t step, int64_t k, bool flip) {
+    E* heap = items.get();
+    for (int64_t i = 0; i < k; i++) heap[i] = item(x, step, i, flip);
+    Before before;
+    std::make_heap(heap, heap + k, before);
+    C limit = C(x[heap[0].position() * step]);
+    for (int64_t from = k; from < n; from += BLOCK) {
+      if (step == 1 && from + BLOCK <= n && passed(x + from, limit, flip, true)) continue;
+      for (int64_t i = from; i < std::min(n, from + BLOCK); i++) {
+        heap[k] = item(x, step, i, flip);
+        if (!before(heap[k], heap[0])) continue;
+        std::pop_heap(heap, heap + k + 1, before);
+        limit = C(x[heap[0].position() * step]);
+      }
+    }
+    std::sort_heap(heap, heap + k, before);
+  }
+
+  // The k first of many, in order: what is not before the k-th of those seen so far is passed over by one
+  // comparison. False where some of the elements that decide are equal.
+  bool keep_first(const T* x, int64_t step, int64_t k, bool flip) {
+    E* kept = items.get();
     const int64_t room = std::min(n, std::max(3 * k, k + BLOCK));
-    int64_t kept = 0;
+    int64_t count = 0;
     C limit{};
-    bool limited = false;
-    // Without branches, for vectors: most blocks have nothing.
-    auto has_none = [&](int64_t from) {
-      int found = 0;
-      for (int64_t i = from; i < from + BLOCK; i++) found |= !(flip ? C(x[i]) <= limit : C(x[i]) >= limit);
-      return !found;
-    };
+    Key limit_key{};
+    bool limited = false, equals = false;  // equals: more elements than the k-th are as large as the limit
     for (int64_t from = 0; from < n; from += BLOCK) {
-      if (limited && step == 1 && from + BLOCK <= n && has_none(from)) continue;
+      if (limited && step == 1 && from + BLOCK <= n && passed(x + from, limit, flip, equals)) continue;
       for (int64_t i = from; i < std::min(n, from + BLOCK); i++) {
         C value = C(x[i * step]);
-        if (limited && (flip ? value <= limit : value >= limit)) continue;
-        Key key = key_of(x[i * step]);
-        items[kept++] = E::make(flip ? Key(~key) : key, i);
-        if (kept < room) continue;
-        std::nth_element(items.get(), items.get() + k - 1, items.get() + kept);
-        kept = k;
-        limit = C(x[items[k - 1].position() * step]);
+        if (limited && (flip ? value <= limit : value >= limit)) {
+          equals |= value == limit;
+          continue;
+        }
+        kept[count++] = item(x, step, i, flip);
+        if (count < room) continue;
+        std::nth_element(kept, kept + k - 1, kept + count);
+        limit_key = kept[k - 1].key();
+        limit = C(x[kept[k - 1].position() * step]);
+        equals = std::any_of(kept + k, kept + count, [&](const E& e) { return e.key() == limit_key; });
+        count = k;
         limited = true;
       }
     }
-    return kept;
+    std::partial_sort(kept, kept + k, kept + count);
+    Key last = kept[k - 1].key();
+    if (equals && limited && last == limit_key) return false;
+    for (int64_t i = 1; i < k; i++) {
+      if (kept[i].key() == kept[i - 1].key()) return false;
+    }
+    return std::none_of(kept + k, kept + count, [&](const E& e) { return e.key() == last; });
   }
 
   void line(const T* x, int64_t step, T* values, int64_t values_step, int64_t* indices,
@@ -143,11 +195,14 @@ struct Sorter {
       values[slot * values_step] = x[position * step];
       indices[slot * indices_step] = position;
     };
-    if (op == SortOp::topk && params.k > 0 && params.k <= n / 8) {
-      int64_t kept = keep_first(x, step, params.k, flip);
-      std::partial_sort(items.get(), items.get() + params.k, items.get() + kept);
-      for (int64_t i = 0; i < params.k; i++) put(i, items[i].position());
-      return;
+    if (op == SortOp::topk && params.k > 0) {
+      bool few = params.k * 64 <= n;
+      if (few) few_first(x, step, params.k, flip);
+      bool distinct = sizeof(T) > 2 && params.in_order && params.k <= n / 8;  // halves hardly ever are
+      if (few || (distinct && keep_first(x, step, params.k, flip))) {
+        for (int64_t i = 0; i < params.k; i++) put(i, items[i].position());
+        return;
+      }
     }
     for (int64_t i = 0; i < n; i++) {
       Key key = key_of(x[i * step]);
@@ -162,8 +217,10 @@ struct Sorter {
         for (int64_t i = 0; i < n; i++) put(i, items[i].position());
         break;
       case SortOp::topk:
-        if (params.k < n && params.k > 0) nth(params.k - 1);
-        std::sort(items.get(), items.get() + params.k);
+        if (params.k > 0) {
+          std::nth_element(items.get(), items.get() + params.k - 1, items.get() + n, Before());
+          if (params.in_order) std::sort(items.get(), items.get() + params.k - 1, Before());
+        }
         for (int64_t i = 0; i < params.k; i++) put(i, items[i].position());
         break;
       case SortOp::kthvalue: put(0, nth(params.k - 1)); break;

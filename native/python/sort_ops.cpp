@@ -55,13 +55,14 @@ PyObject* sort_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   return run(entry, x, dim, values->span(), indices->span(), params, values, indices);
 }
 
-// topk(x; k, dim, largest) -> values, indices: in order, best first
+// topk(x; k, dim, largest, sorted) -> values, indices: the best first, where they are to be sorted
 PyObject* topk_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   int64_t k = int_argument(entry.name, "k", args[1]);
   int dim = dim_argument(entry.name, args[2], x);
-  SortParams params{k, bool_argument(entry.name, "largest", args[3])};
+  SortParams params{k, bool_argument(entry.name, "largest", args[3]),
+                    bool_argument(entry.name, "sorted", args[4])};
   if (k < 0 || k > (x->ndim ? x->size(dim) : 1)) fail(PyExc_RuntimeError, "selected index k out of range");
   if (is_complex(x->dtype)) fail(PyExc_RuntimeError, " topk does not support complex dtypes on CPU");
   if (x->dtype == DType::b1) fail(PyExc_RuntimeError, "topk does not support bool dtypes on CPU");
@@ -139,7 +140,7 @@ ModuleInit init([](PyObject*) {
       nanmedian_dim{SortOp::nanmedian, "nanmedian", "median_out"},
       nanmedian{SortOp::nanmedian, "nanmedian", "median_cpu"}, mode{SortOp::mode, "mode", "mode_cpu"};
   define("sort(x; dim, descending) -> values, indices", sort_forward, 0, &sort);
-  define("topk(x; k, dim, largest) -> values, indices", topk_forward, 0, &topk);
+  define("topk(x; k, dim, largest, sorted) -> values, indices", topk_forward, 0, &topk);
   define("kthvalue(x; k, dim, keepdim) -> values, indices", kthvalue_forward, 0, &kthvalue);
   define("median(x)", median_forward, 0, &median);
   define("nanmedian(x)", median_forward, 0, &nanmedian);

@@ -105,7 +105,7 @@ REDUCTIONS = {
     "sort": f"tensor input,int dim=-1,bool descending=False,*,{_OUTS}"
     " -> return_types.sort: sort(input,dim,descending)",
     "topk": f"tensor input,int k,int dim=-1,bool largest=True,bool sorted=True,*,{_OUTS}"
-    " -> return_types.topk: topk(input,k,dim,largest)",
+    " -> return_types.topk: topk(input,k,dim,largest,sorted)",
     "kthvalue": f"tensor input,int k,int dim=-1,bool keepdim=False,*,{_OUTS}"
     " -> return_types.kthvalue: kthvalue(input,k,dim,keepdim)",
     "median": "tensor input -> median(input)"

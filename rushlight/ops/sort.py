@@ -79,7 +79,8 @@ def msort(input, *, out=None):
 
 @public
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
-    """The `k` largest (or smallest) elements along `dim`, and where they stand; always in order.
+    """The `k` largest (or smallest) elements along `dim`, and where they stand: in order, or as they
+    were found if they need not be `sorted`.
 
     >>> rushlight.tensor([3, 1, 4, 1, 5]).topk(2)
     torch.return_types.topk(
@@ -88,7 +89,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """
     if not isinstance(sorted, bool):
         raise TypeError(f"topk(): argument 'sorted' must be bool, not {class_name(sorted)}")
-    return _pair("topk", ops.topk(input, k, dim, largest), out, input)
+    return _pair("topk", ops.topk(input, k, dim, largest, sorted), out, input)
 
 
 @public

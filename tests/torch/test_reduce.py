@@ -192,6 +192,25 @@ def test_chosen_values(name, seed):
             assert all(close(a, b, 0) for a, b in zip(numbers_of(found), numbers_of(values)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
+def test_topk_of_equal_elements_and_without_order(dtype):
+    """Models draw dropout masks for rows in the order of topk(sorted=False), and keep some of equal scores."""
+    rng = random.Random(f"topk {dtype}")
+    for n, k in [(1, 1), (3, 1), (5, 5), (8, 3), (16, 15), (40, 5), (65, 1), (100, 12), (100, 13), (640, 10)]:
+        for values in (2, 20, 250):
+            numbers = [[rng.randrange(values) for _ in range(n)] for _ in range(4)]
+            if "float" in dtype and values == 20:
+                numbers[0][n // 2] = numbers[0][-1] = numbers[2][n // 3] = NAN
+            x = torch.tensor(numbers, dtype=getattr(torch, dtype))
+            y = rushlight.tensor(numbers, dtype=getattr(rushlight, dtype))
+            for largest in (True, False):
+                for in_order in (True, False):
+                    for line in ((x, y, -1), (x.t(), y.t(), 0)):
+                        theirs, ours = (t.topk(k, line[2], largest, in_order) for t in line[:2])
+                        given = (n, k, values, largest, in_order)
+                        assert ours.indices.tolist() == theirs.indices.tolist(), given
+
+
 def numbers_of(tensor):
     return tensor.reshape(-1).tolist()
 
