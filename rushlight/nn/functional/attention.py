@@ -230,22 +230,23 @@ def _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
     """Why torch's flash attention on the CPU does not take these arguments, or None."""
     if query.dtype not in (rushlight.float64, rushlight.float32, rushlight.float16, rushlight.bfloat16):
         return "Expected query, key and value to all be of dtype: {Double, Float, Half, BFloat16}."
-    if not query.dim() == key.dim() == value.dim() == 4:
+    q, k, v = query.shape, key.shape, value.shape
+    if not len(q) == len(k) == len(v) == 4:
         return (
             f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: "
-            f"{query.dim()}, Key dim: {key.dim()}, Value dim: {value.dim()} instead."
+            f"{len(q)}, Key dim: {len(k)}, Value dim: {len(v)} instead."
         )
     if dropout_p > 0.0:
         return "Both fused kernels do not support non-zero dropout."
     if attn_mask is not None and attn_mask.requires_grad:
         return "Both fused kernels do not support attn_mask requiring gradients."
-    if not query.size(-1) == key.size(-1) == value.size(-1):
+    if not q[3] == k[3] == v[3]:
         return "Both fused kernels require q, k and v to have the same last dimension."
-    if query.size(0) != key.size(0) or key.size(0) != value.size(0):
+    if not q[0] == k[0] == v[0]:
         return "Both fused kernels require query, key and value to have the same batch_size."
-    if key.size(1) != value.size(1) or (query.size(1) != key.size(1) and not enable_gqa):
+    if k[1] != v[1] or (q[1] != k[1] and not enable_gqa):
         return "Both fused kernels require query, key and value to have the same num_heads."
-    if 0 in (query.size(-2), key.size(-2)):
+    if not q[2] or not k[2]:
         return "Both fused kernels do not support zero seq_len_q or seq_len_kv."
     steps = query.stride(-1), key.stride(-1), value.stride(-1)
     if steps != (1, 1, 1):
