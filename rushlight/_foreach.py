@@ -188,9 +188,11 @@ def _shown(
         type(tensor) is not Tensor or _C.asks_dispatch(tensor) or _C.tangent(tensor) is not None
         for tensor in results
     )
-    if not asked and _C.top_saved_hooks() is None:
+    if not asked:
+        # Hooks have been shown what the steps keep; what they return for it is never refused.
+        hooked = _C.top_saved_hooks() is not None
         kept["lists"] = []
-        for each in lists if keeps is None else keeps:
+        for each in [] if hooked else lists if keeps is None else keeps:
             kept["lists"] += _kept_results(results) if each is results else map(_C.keep, each)
         results = _C.ops.listed(results)
     return _C.name_node(results, node, since, kept, inputs)

@@ -232,6 +232,31 @@ Plan plan_for(Primitive& op, uint16_t needs) {
   return plan;
 }
 
+[[gnu::always_inline]] inline void save_input(const Primitive& op, PyObject* const* args, int i, Saved* slot,
+                                              bool copied, bool in_place) {
+  bool list = i < op.input_count && (op.list_inputs >> i & 1);
+  if (!list && !in_place && is_plain_tensor(args[i]) && !copied) {
+    Tensor* t = as_tensor(args[i]);
+    bool alias = op.options & Primitive::KEEPS_WEIGHT && i == op.input_count - 1 && !saved_hooks_active() &&
+                 !(t->flags & Tensor::INFERENCE) && (t->grad_fn || !t->base());
+    *slot = alias ? save_alias(t, true) : save_tensor(t, true);
+    if (alias) hold_leaf(as_tensor(slot->object), t);
+  } else *slot = list ? save_list(args[i]) : save_value(args[i], copied || (in_place && i == 0));
+}
+
+// Packs what torch shows hooks first, and returns a bit for each.
+[[gnu::noinline]] uint16_t pack_first(const Primitive& op, PyObject* const* args, Node* node, uint16_t copied,
+                                      bool in_place) {
+  uint16_t packed = 0;
+  for (int i : op.packed_args) {
+    if (!(node->want_args >> i & 1)) continue;
+    Saved* slot = node->saved + bit_count(node->want_args & ((1u << i) - 1));
+    save_input(op, args, i, slot, copied >> i & 1, in_place);
+    packed |= uint16_t(1 << i);
+  }
+  return packed;
+}
+
 Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bool in_place) {
   bool seen = dispatching_now && op.seen.function && asks_about(op, args);
   Plan plan = seen ? make_plan(op, needs, true) : plan_for(op, needs);
@@ -257,28 +282,14 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
       edge++;
     }
   }
-  Saved* slot = node->saved;
-  // Hooks are given the values in torch's order, that of its names: `other` and `mat2` before `self`.
-  bool swapped = saved_hooks_active() && (want_args & 3) == 3 &&
-                 (op.args[1] == "b" || op.args[1] == "mat2") && !op.list_inputs;
   if (op.turned) node->turned = op.turned(args);
   uint16_t copied = op.copied ? op.copied(args) : 0;
-  if (swapped) slot[1] = save_value(args[1], copied >> 1 & 1);
+  uint16_t packed = saved_hooks_active() ? pack_first(op, args, node.get(), copied, in_place) : uint16_t(0);
+  Saved* slot = node->saved;
   for (int i = 0; want_args >> i; i++) {
     if (!(want_args >> i & 1)) continue;
-    if (swapped && i == 1) {
-      slot++;
-      continue;
-    }
-    bool list = i < op.input_count && (op.list_inputs >> i & 1);
-    if (!list && !in_place && is_plain_tensor(args[i]) && !(copied >> i & 1)) {
-      Tensor* t = as_tensor(args[i]);
-      bool alias = op.options & Primitive::KEEPS_WEIGHT && i == op.input_count - 1 && !saved_hooks_active() &&
-                   !(t->flags & Tensor::INFERENCE) && (t->grad_fn || !t->base());
-      *slot = alias ? save_alias(t, true) : save_tensor(t, true);
-      if (alias) hold_leaf(as_tensor(slot->object), t);
-      slot++;
-    } else *slot++ = list ? save_list(args[i]) : save_value(args[i], copied >> i & 1 || (in_place && i == 0));
+    if (!(packed >> i & 1)) save_input(op, args, i, slot, copied >> i & 1, in_place);
+    slot++;
   }
   for (int i = 0; want_shapes >> i; i++) {
     if (want_shapes >> i & 1) *slot++ = {shape_of(args[i]), 0, 0};
@@ -308,24 +319,23 @@ void describe_outputs(Node* node, PyObject* result) {
 // Pack hooks are shown a result with its history. One that was written in place has it already.
 void save_outputs(Node* node, PyObject* result, bool fresh) {
   bool several = PyTuple_Check(result) || PyList_Check(result);
-  Saved* slot = node->saved + node->saved_count - bit_count(node->want_outs);
+  Saved* first = node->saved + node->saved_count - bit_count(node->want_outs);
   std::vector<uint32_t> with_gradient;
   if (several && saved_hooks_active()) with_gradient = shown_outputs(node);
-  for (int i = 0; node->want_outs >> i; i++) {
-    if (!(node->want_outs >> i & 1)) continue;
+  auto save = [&](int i, Saved* slot) {
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
     // What has no gradient in torch, a factor or a statistic, is shown to hooks without a history.
     if (several && saved_hooks_active() && is_differentiable(out->dtype) && is_plain_tensor(out->object()) &&
         !asks_dispatch(out) && std::ranges::find(with_gradient, uint32_t(i)) == with_gradient.end()) {
-      *slot++ = save_tensor(new_alias(out).get(), false, node);
-      continue;
+      *slot = save_tensor(new_alias(out).get(), false, node);
+      return;
     }
     if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
     if (fresh && late_results && saved_hooks_active()) {
       *slot = save_alias(out, false);
       as_tensor(slot->object)->output_nr = uint32_t(i);
-      late_results->push_back({share(node), int(slot++ - node->saved), uint32_t(i), share(out)});
-      continue;
+      late_results->push_back({share(node), int(slot - node->saved), uint32_t(i), share(out)});
+      return;
     }
     if (dispatching_now && primitive_number(node->op->number)->undetached >> i & 1 && !dispatches(out)) {
       ModesUnasked unasked;
@@ -334,7 +344,12 @@ void save_outputs(Node* node, PyObject* result, bool fresh) {
       *slot = save_tensor(out, false, node);
     }
     if (is_tensor(slot->object)) as_tensor(slot->object)->output_nr = uint32_t(i);
-    slot++;
+  };
+  bool ordered = several && saved_hooks_active() && !node->op->packed_outs.empty();
+  for (int at = 0, i = 0; ordered ? at < int(node->op->packed_outs.size()) : node->want_outs >> i != 0;
+       at++, i++) {
+    if (ordered) i = node->op->packed_outs[size_t(at)];
+    if (node->want_outs >> i & 1) save(i, first + bit_count(node->want_outs & ((1u << i) - 1)));
   }
 }
 

@@ -92,6 +92,9 @@ struct Primitive {
   PyTypeObject* node_type;
   // What is saved for `_saved_*` alone, and the inputs that never have a gradient (rushlight/ops/_rules.py).
   uint16_t shown_args, shown_shapes, shown_outs, constants;
+  // Where torch shows hooks the arguments, or the results, in another order (that of its names): the
+  // arguments that come first, and all results.
+  std::vector<uint8_t> packed_args, packed_outs;
   uint16_t undetached;     // outputs without a derivative in torch, which keeps them as they are
   PyObject* while_hooked;  // what records it where hooks on saved tensors look on, or null: ops/_again.py
 

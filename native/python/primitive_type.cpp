@@ -185,6 +185,29 @@ PyObject* set_shown(PyObject* self, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// set_packed(arguments, outputs): two tuples, the places of those that hooks are shown first, in that order
+PyObject* set_packed(PyObject* self, PyObject* args) {
+  PyObject *arguments, *outputs;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &arguments, &PyTuple_Type, &outputs)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Primitive& op = self_op(self);
+    check_unused(op);
+    auto read = [](PyObject* places, size_t count) {
+      std::vector<uint8_t> found;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); i++) {
+        int64_t place = read_int(PyTuple_GET_ITEM(places, i));
+        if (place < 0 || size_t(place) >= count) fail(PyExc_IndexError, "no such argument or output");
+        if (std::ranges::find(found, uint8_t(place)) == found.end()) found.push_back(uint8_t(place));
+      }
+      return found;
+    };
+    op.packed_args = read(arguments, op.args.size());
+    op.packed_outs = read(outputs, op.outputs.size());
+    for (uint8_t i = 0; !op.packed_outs.empty() && i < op.outputs.size(); i++)  // all have their place
+      if (std::ranges::find(op.packed_outs, i) == op.packed_outs.end()) op.packed_outs.push_back(i);
+    Py_RETURN_NONE;
+  });
+}
 PyObject* set_undetached(PyObject* self, PyObject* mask) {
   long outputs = PyLong_AsLong(mask);
   if (outputs == -1 && PyErr_Occurred()) return nullptr;
@@ -208,6 +231,7 @@ PyObject* set_node_name(PyObject* self, PyObject* name) {
 
 PyMethodDef methods[] = {{"set_rule", set_rule, METH_VARARGS, nullptr},
                          {"set_shown", set_shown, METH_VARARGS, nullptr},
+                         {"set_packed", set_packed, METH_VARARGS, nullptr},
                          {"set_undetached", set_undetached, METH_O, nullptr},
                          {"set_while_hooked", set_while_hooked, METH_O, nullptr},
                          {"set_no_derivative", set_no_derivative, METH_NOARGS, nullptr},
@@ -315,6 +339,9 @@ Primitive& define(const char* signature, Forward forward, uint16_t options, cons
     op->outputs[0].resize(op->outputs[0].size() - 2);
     op->list_output = true;
   }
+  // `other` and `mat2` come before `self`.
+  if (op->args.size() > 1 && (op->args[1] == "b" || op->args[1] == "mat2") && !op->list_inputs)
+    op->packed_args = {1, 0};
   op->forward = forward;
   op->options = options;
   if (std::ranges::find(op->args, "dtype") != op->args.end()) op->options |= TAKES_DTYPE;

@@ -95,7 +95,8 @@ def recorded(function: Any, name: Any, args: tuple, kwargs: dict) -> Any:
         return NotImplemented
     if not shown or any(tensor.requires_grad and not any(tensor is one for one in shown) for tensor in given):
         return NotImplemented
-    return one_node(function, args, told[0], told[1], told[2] if len(told) > 2 else None, kwargs)
+    ordered = dict(sorted(told[1].items()))  # as torch packs them
+    return one_node(function, args, told[0], ordered, told[2] if len(told) > 2 else None, kwargs)
 
 
 def one_node(

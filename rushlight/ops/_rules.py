@@ -99,6 +99,7 @@ def derivative(
     shows: str = "",
     constant: str = "",
     final: str = "",
+    packs: str = "",
     **rules: Callable,
 ) -> None:
     """Sets the derivative of the primitive `name`: one rule per input, or one joint rule for all of them.
@@ -107,7 +108,8 @@ def derivative(
     undefined=True passes None for gradients that did not arrive, instead of zeros. shows names arguments,
     shapes and outputs that torch's node keeps (as `_saved_*`) whoever needs a gradient: also tensors that no
     rule reads are packed by hooks, and a write into them is refused; constant the inputs that are no
-    variables to torch; final the operation that computes the gradient in torch and has no derivative itself.
+    variables to torch; final the operation that computes the gradient in torch and has no derivative itself;
+    packs the arguments and outputs that hooks on saved tensors are shown first, in torch's order.
     """
     primitive = getattr(_C.ops, name)
     args, outputs = primitive.args, primitive.outputs
@@ -127,6 +129,11 @@ def derivative(
         shapes = [f"{part}_shape" for part in args]
         shown = (_bits(parts, shows) for parts in (args, shapes, outputs))
         primitive.set_shown(*shown, _bits(args, constant))
+    if packs:
+        places = (
+            tuple(parts.index(name) for name in packs.split() if name in parts) for parts in (args, outputs)
+        )
+        primitive.set_packed(*places)
 
 
 def unmoved(gradient: Any, x: Any, node: str) -> Any:

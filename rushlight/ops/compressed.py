@@ -66,6 +66,7 @@ derivative(
     a=lambda g, x, b, alpha: _times_conjugate(_masked(g, x) @ b.mH, alpha),
     b=lambda g, x, a, alpha: _times_conjugate(a.mH @ _masked(g, x), alpha),
     shows="x",
+    packs="a b x",
 )
 derivative("sparse_mm_reduce", _of_reduced, node="SparseMmReduceImplBackward0",
            final="_sparse_mm_reduce_impl_backward")  # fmt: skip

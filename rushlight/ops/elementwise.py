@@ -336,6 +336,7 @@ derivative(
     a=lambda g, a, b: unmoved(ops.where(ops.gt(a, 0), 1, b) * g, a, "PreluKernelBackward0"),
     b=_to_slopes,
     node="PreluKernelBackward0",
+    packs="a b",
 )
 derivative("elu", x=lambda g, x, s, t, u: ops.elu_backward(g, x, s, t, u))
 derivative(

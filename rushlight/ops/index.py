@@ -68,11 +68,13 @@ def _gathered_entries(g, index, size, dim):
 derivative(
     "gather",
     x=lambda g, index, x, dim: filled(ops.scatter_add, g.new_zeros(x.shape), index, g, dim),
+    packs="index x",
 )
 derivative(
     "gather_sparse",
     x=lambda g, index, x, dim, sparse_grad: _gathered_entries(g, index, x.shape, dim),
     node="GatherBackward0",
+    packs="index x",
 )
 derivative("scatter", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), src=_scattered_source)
 derivative(

@@ -163,7 +163,7 @@ def _solve(g_result, A, result, B_shape, LU, pivots, left, needs):
     return g_A, g_B.squeeze(-1) if vector else g_B
 
 
-derivative("linalg_solve", _solve, node="LinalgSolveExBackward0")
+derivative("linalg_solve", _solve, node="LinalgSolveExBackward0", packs="LU pivots result")
 derivative(
     "linalg_inv", A=lambda g_inverse, inverse: -_hn(inverse, _nh(g_inverse, inverse)),
     node="LinalgInvExBackward0",
@@ -228,8 +228,8 @@ def _slogdet(g_sign, g_logabsdet, A, sign):
     return _by_inverse_adjoint(scale, A)
 
 
-derivative("linalg_det", A=_det, shows="LU pivots")
-derivative("linalg_slogdet", A=_slogdet, shows="LU pivots")
+derivative("linalg_det", A=_det, shows="LU pivots", packs="LU pivots result")
+derivative("linalg_slogdet", A=_slogdet, shows="LU pivots", packs="LU pivots sign")
 no_derivative("lu_permutation", "linalg_lstsq")
 
 
@@ -469,7 +469,7 @@ def _imaginary(x):
     return FUNCTIONS["complex"](x.real * 0, x.imag)
 
 
-derivative("linalg_svd", A=_svd, undefined=True)
+derivative("linalg_svd", A=_svd, undefined=True, packs="S U Vh")
 
 
 # ---- the exponential, the pseudoinverse, least squares
@@ -516,4 +516,4 @@ def _lstsq(g_solution, g_residuals, A, B, solution, needs):
     return g_A, g_B
 
 
-derivative("linalg_lstsq_given", _lstsq, undefined=True, node="LinalgLstsqBackward0")
+derivative("linalg_lstsq_given", _lstsq, undefined=True, node="LinalgLstsqBackward0", packs="B A")

@@ -82,7 +82,12 @@ derivative(
     b=lambda g, a, b_turned: _outer(g, a).t() if b_turned else _outer(_conj(a), _conj(g)),
 )
 derivative("dot", input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
-derivative("vdot", input=lambda g, other: _conj(g) * other, other=lambda g, input: g * input)
+derivative(
+    "vdot",
+    input=lambda g, other: _conj(g) * other,
+    other=lambda g, input: g * input,
+    packs="other input",
+)
 
 
 # The engine sums a gradient over the batch dimensions in which its operand was broadcast. One matrix b under
@@ -193,6 +198,7 @@ derivative(
     "linalg_cross",
     input=lambda g, other, dim: ops.linalg_cross(_conj(other), g, dim),
     other=lambda g, input, dim: ops.linalg_cross(g, _conj(input), dim),
+    packs="other input",
 )
 
 

@@ -307,7 +307,8 @@ def poisson_nll_loss(
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
     require_tensor("poisson_nll_loss", input)
-    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    product = target * (input if log_input else (input + eps).log())  # before the other, as in torch
+    loss = (input.exp() if log_input else input) - product
     if full:
         if target.dtype == rushlight.bool:
             loss = loss - target  # which is refused
