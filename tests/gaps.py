@@ -44,6 +44,10 @@ def gap(entry: str, forms: str, reason: str, hidden: str = "", kind: str = "") -
 # ---- counted apart
 gap("cov", "", "sums of float32 weights beside float64 data", hidden="gradgrad forward", kind="R")
 
+# ---- missing
+for _name in ("resize_", "resize_as_"):
+    gap(_name, "vmap", "refused in a batch; torch leaves the sizes that the function sees as they were")
+
 # ---- torch's value is off: compared with mpmath, finite differences, or the definition
 OFF = "torch is off by more than the tolerance (compared with mpmath)"
 for _n in range(5):

@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "coverage.md"
 # Columns of the page: form, column of ops.tsv that says whether torch has it.
 FORMS = [
     ("function", None), ("method", "method"), ("inplace", "inplace"), ("out", "out"), ("grad", "autograd"),
-    ("gradgrad", "gradgrad"), ("forward", "forward_ad"), ("errors", None),
+    ("gradgrad", "gradgrad"), ("forward", "forward_ad"), ("vmap", "vmap"), ("errors", None),
 ]  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def page():
         "",
         "Torch's operations on dense tensors, most used first, and what of them Rushlight has. Written by",
         "`make coverage`; `make test-torch` compares every form with torch 2.13 on the sample inputs of",
-        "torch's own tests.",
+        "torch's own tests. Under vmap a batch gives what its examples give, and what torch takes is taken.",
         "",
         f"- {len(same)} of {len(rows)} entries work as torch's do in every form, {len(complete) - len(same)} "
         f"more but for forms under a letter, {len(absent)} absent",

@@ -23,6 +23,7 @@ from rushlight.func._levels import (
     tree_unflatten,
 )  # fmt: skip
 from rushlight.func._vmap import mapped
+from rushlight.utils._pytree import _LEAF_SPEC
 
 
 def _active(value: Any) -> Any:
@@ -122,8 +123,7 @@ def _gradient(func: Callable, argnums: Any, has_aux: bool, args: tuple, kwargs: 
         args = raised(args, number, False)
         kwargs = raised(kwargs, number, False) if kwargs else kwargs
         chosen = _chosen(args, argnums)
-        alone = isinstance(chosen, Tensor)
-        flat, spec = ([chosen], None) if alone else tree_flatten(chosen)
+        flat, spec = ([chosen], _LEAF_SPEC) if isinstance(chosen, Tensor) else tree_flatten(chosen)
         for each in flat:
             _active(each)
         out, aux = func(*args, **kwargs), None
@@ -139,7 +139,7 @@ def _gradient(func: Callable, argnums: Any, has_aux: bool, args: tuple, kwargs: 
                 f"with {out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
         gradients = [_C.lower_from_level(g, number) for g in _pull([out], flat, None)]
-        found = gradients[0] if alone else tree_unflatten(gradients, spec)
+        found = tree_unflatten(gradients, spec)
         return found, _C.lower_from_level(out, number), _aux(aux, number) if has_aux else None
 
 

@@ -14,7 +14,7 @@ from rushlight._type_names import type_name as class_name
 from rushlight._versions import uncounted
 from rushlight.ops import linalg_rules
 from rushlight.ops._again import looked_on
-from rushlight.ops._examples import is_derived
+from rushlight.ops._examples import is_derived, writable
 from rushlight.ops._public import SAME_DTYPE, Tensor, check_resized, public, type_name, write_out
 from rushlight.ops.shape import contiguous_format
 
@@ -257,7 +257,7 @@ def unpack_lu(LU, pivots, unpack_data=True, unpack_pivots=True):
                 )
             pivots = pivots.narrow(-1, 0, count).reshape(*batch, count)
         order = ops.lu_permutation(pivots, m)
-        P = LU.new_zeros((*order.shape, m))
+        P = writable(LU.new_zeros((*order.shape, m)), order)
         with uncounted(P):
             P.scatter_(-2, order.unsqueeze(-2), 1)
     k = min(m, n)

@@ -10,7 +10,7 @@ import math
 import operator
 
 from rushlight import _C
-from rushlight.ops._examples import known
+from rushlight.ops._examples import has_batch, known
 from rushlight.ops._public import (
     check_tensor,
     function,
@@ -501,7 +501,12 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
     kept = running_mean, running_var
     if _C.top_level() is not None:  # it is kept for torch's node only, and may be no batch where x is one
         kept = None, None
-    out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, *kept, eps)
+    apart = any(t is not None and has_batch(t) for t in (weight, bias)) and not has_batch(x)
+    parameters = (None, None) if apart else (weight, bias)
+    out, mean, rstd, var = ops.batch_norm_train(x, *parameters, *kept, eps)
+    if apart:  # the statistics are the same for all examples, which have other parameters
+        for operation, t in ((ops.mul, weight), (ops.add, bias)):
+            out = out if t is None else operation(out, t.reshape(-1, *(1,) * (x.dim() - 2)))
     if running_mean is not None and x.numel():
         _bring_up_to_date((running_mean, running_var), (mean, var), x.numel() / x.shape[1], momentum)
     return out, mean, rstd

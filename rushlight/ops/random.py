@@ -11,7 +11,16 @@ from rushlight._dtype_info import finfo
 from rushlight._outputs import OVERLAP, fill_made
 from rushlight._type_names import type_name as class_name
 from rushlight._versions import uncounted
-from rushlight.ops._public import Tensor, check_whole_or_apart, fit, function, method, public, type_name
+from rushlight.ops._public import (
+    FUNCTIONS,
+    Tensor,
+    check_whole_or_apart,
+    fit,
+    function,
+    method,
+    public,
+    type_name,
+)
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
@@ -222,6 +231,8 @@ def _drawn_like(
     if memory_format not in (None, preserve_format):
         made = _C.empty(input.shape, dtype or input.dtype, input.device if device is None else device)
         made = made.contiguous(memory_format=memory_format)
+    elif _C.is_leveled(input):
+        made = FUNCTIONS["empty_like"](input, dtype=dtype)
     else:
         made = _C.empty_like(input, dtype or input.dtype, input.device if device is None else device)
     _into(sampler, made, *attributes)

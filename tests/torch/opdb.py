@@ -27,7 +27,7 @@ torch.set_num_threads(1)  # the samples are small; threads that wait for work wo
 
 DTYPES = ("float32", "float64", "int64", "bool", "bfloat16", "complex64")
 # The ways to call an operation, and the ways to differentiate it.
-FORMS = ("function", "method", "inplace", "out", "errors", "grad", "gradgrad", "forward")
+FORMS = ("function", "method", "inplace", "out", "errors", "grad", "gradgrad", "forward", "vmap")
 GRAD_DTYPES = ("float64", "complex128")
 # Operations that return memory nobody has written to.
 UNDEFINED = {
@@ -353,12 +353,17 @@ def supported(op: Any, form: str, dtype: str) -> bool:
         return op.supports_gradgrad and supported(op, "grad", dtype)
     if form == "forward":
         return op.supports_forward_ad and supported(op, "grad", dtype)
+    if form == "vmap":  # in one dtype: mapping is the same in all
+        taken = op.supported_dtypes("cpu")
+        return dtype == next(name for name in dtypes_of(form) if getattr(torch, name) in taken)
     return True
 
 
 def dtypes_of(form: str) -> tuple[str, ...]:
     if form == "errors":
         return ("float32",)
+    if form == "vmap":
+        return ("float64", "int64", "complex128")
     return GRAD_DTYPES if form in ("grad", "gradgrad", "forward") else DTYPES
 
 
@@ -375,6 +380,8 @@ def check(entry: str, form: str, dtype: str, count: int | None = None) -> Iterat
         run = {"grad": check_gradients, "gradgrad": check_gradients, "forward": check_forward}.get(
             form, check_call
         )
+        if form == "vmap":
+            run = _check_vmap(count)
         differentiable = form in ("grad", "gradgrad", "forward")
         for number, sample in enumerate(samples(op, dtype, count, differentiable)):
             try:
@@ -385,6 +392,20 @@ def check(entry: str, form: str, dtype: str, count: int | None = None) -> Iterat
             except Absent as absent:
                 yield f"{ABSENT} {absent}"
                 return
+
+
+def _check_vmap(count: int | None) -> Any:
+    """Each sample in another way, or in every one."""
+    from opdb_vmap import WAYS, check_vmap
+
+    turns = itertools.count()
+
+    def run(op: Any, form: str, sample: Any) -> Iterator[str]:
+        for way in WAYS if count is None else [WAYS[next(turns) % len(WAYS)]]:
+            for problem in check_vmap(op, sample, way):
+                yield f"{problem} ({way})"
+
+    return run
 
 
 def shorten(sample: Any) -> str:

@@ -6,6 +6,7 @@ By default a few samples per operation, form and dtype run. RUSHLIGHT_OPDB=all r
 import os
 
 import opdb
+import opdb_vmap
 import pytest
 from gaps import GAPS, operations
 
@@ -21,6 +22,7 @@ SAMPLES = {
     "grad": 4,
     "gradgrad": 3,
     "forward": 3,
+    "vmap": 5,
 }
 FORMS = opdb.FORMS
 
@@ -39,8 +41,10 @@ def problems(entry, form):
     return found
 
 
-@pytest.mark.parametrize("entry", [row["name"] for row in operations()])
-def test_operation(entry):
+@pytest.mark.parametrize(
+    "entry, maps", [pytest.param(row["name"], row["vmap"] == "1", id=row["name"]) for row in operations()]
+)
+def test_operation(entry, maps):
     unexpected, stale = [], []
     for form in FORMS:
         found = problems(entry, form)
@@ -51,6 +55,7 @@ def test_operation(entry):
             stale.append(f"GAPS[{entry!r}, {form!r}] says {gap.reason!r}, but nothing differs any more")
     assert not unexpected, "\n".join(unexpected[:20])
     assert not stale, "\n".join(stale)
+    assert maps == (entry in opdb_vmap.TAKEN), f"torch's vmap {'refuses' if maps else 'takes'} it"
 
 
 def test_gaps_name_operations():
