@@ -38,6 +38,8 @@ std::vector<Event> events;
 bool shapes_wanted = false, stacks_wanted = false;
 unsigned long measured_thread = 0;
 thread_local int32_t innermost = -1;
+thread_local bool noting = true;  // as _enable_record_function has it
+bool paused = false;              // as the profile itself has it (toggle_collection_dynamic)
 
 int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -47,7 +49,9 @@ int64_t now() {
 
 }  // namespace
 
-bool measuring() { return profiler_running && PyThread_get_thread_ident() == measured_thread; }
+bool measuring() {
+  return profiler_running && !paused && noting && PyThread_get_thread_ident() == measured_thread;
+}
 
 namespace {
 
@@ -193,6 +197,7 @@ PyObject* py_start(PyObject*, PyObject* args) {
     events.clear();
     innermost = -1;
     measured_thread = PyThread_get_thread_ident();
+    paused = false;
     arrange_forwards(true, dispatching_forwards());
     profiler_running = true;
     Py_RETURN_NONE;
@@ -243,6 +248,21 @@ PyObject* py_end(PyObject*, PyObject* index) {
   if (profiler_running) finish(int32_t(number));  // also on another thread than the one that began it
   Py_RETURN_NONE;
 }
+// profiler_note(bool): whether anything is noted in this thread while a profile is taken.
+PyObject* py_note(PyObject*, PyObject* on) {
+  noting = on == Py_True;
+  Py_RETURN_NONE;
+}
+// profiler_pause(bool): whether the profile that is being taken leaves out what happens from now on.
+PyObject* py_pause(PyObject*, PyObject* on) {
+  return guarded([&]() -> PyObject* {
+    if (!profiler_running) Py_RETURN_NONE;
+    if (!paused && innermost < 0) note_memory();
+    paused = on == Py_True;
+    level = int64_t(requested_memory());
+    Py_RETURN_NONE;
+  });
+}
 PyObject* py_enabled(PyObject*, PyObject*) { return PyBool_FromLong(profiler_running); }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
@@ -250,6 +270,8 @@ PyMethodDef functions[] = {{"profiler_start", py_start, METH_VARARGS, nullptr},
                            {"profiler_stop", py_stop, METH_NOARGS, nullptr},
                            {"profiler_begin", FAST(py_begin), nullptr},
                            {"profiler_end", py_end, METH_O, nullptr},
+                           {"profiler_note", py_note, METH_O, nullptr},
+                           {"profiler_pause", py_pause, METH_O, nullptr},
                            {"_profiler_enabled", py_enabled, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

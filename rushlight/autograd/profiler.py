@@ -472,7 +472,9 @@ class profile:
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
         """Switches measuring off and on again in the middle."""
-        raise NotImplementedError("toggle_collection_dynamic is not implemented: end the profile instead")
+        from rushlight.profiler._switches import _toggle_collection_dynamic
+
+        _toggle_collection_dynamic(enabled, activities)
 
     @property
     def self_cpu_time_total(self) -> float:

@@ -129,14 +129,19 @@ def _add_metadata_json(key: str, value: str) -> None:
 
 
 def _toggle_collection_dynamic(enable: bool, activities: Any) -> None:
-    """Switches measuring off and on again in the middle."""
-    raise NotImplementedError("toggle_collection_dynamic is not implemented: end the profile instead")
+    """Switches measuring off and on again in the middle; other activities than the CPU's are none here."""
+    if ProfilerActivity.CPU in activities:
+        _C.profiler_pause(not enable)
 
 
 def _enable_record_function(enabled: bool) -> None:
-    """Whether operations are noted while a profile is taken: they always are."""
-    if not enabled:
-        raise NotImplementedError("operations are always noted while a profile is taken")
+    """Whether operations of this thread are noted while a profile is taken."""
+    if not hasattr(type(enabled), "__bool__"):
+        raise TypeError(
+            "_enable_record_function(): incompatible function arguments. The following argument types are "
+            f"supported:\n    1. (arg0: bool) -> None\n\nInvoked with: {enabled!r}"
+        )
+    _C.profiler_note(bool(enabled))
 
 
 def _set_empty_test_observer(is_global: bool, sampling_prob: float) -> None:

@@ -1,4 +1,4 @@
-"""More small programs about what torch's tests of its autograd ask: subclasses, modes, copies."""
+"""More small programs about what torch's tests of its autograd ask: subclasses, modes, copies, profiles."""
 
 import copy
 from importlib import import_module
@@ -138,6 +138,50 @@ def _(torch):
     del view
     swap_tensors(x, y)
     return refused, x, y
+
+
+NOTED = ("aten::sin", "aten::cos", "aten::tan", "aten::mul", "user", "MulBackward0")
+
+
+def noted(events):
+    return [event.name for event in events if event.name in NOTED]
+
+
+@case("operations are noted or not in the middle of a profile")
+def _(torch):
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.profiler.profile() as profile, torch.profiler.record_function("user"):
+        x.sin()
+        torch.autograd._enable_record_function(False)
+        x.cos()
+        with torch.profiler.record_function("user"):
+            x.mul(2).sum().backward()
+        enabled = torch.autograd._profiler_enabled()
+        torch.autograd._enable_record_function(True)
+        x.tan()
+    refused = err(torch.autograd._enable_record_function, "x")
+    return noted(profile.function_events), enabled, refused.split(".")[0]
+
+
+@case("a profile is switched off and on again")
+def _(torch):
+    found, x = [], torch.ones(2, requires_grad=True)
+    cpu, cuda = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
+    for activities in ([cpu], [], [cuda], {cpu, cuda}):
+        with torch.profiler.profile(activities=[cpu]) as profile:
+            x.sin()
+            profile.toggle_collection_dynamic(False, activities)
+            x.mul(2).sum().backward()
+            x.cos()
+            profile.toggle_collection_dynamic(True, activities)
+            x.tan()
+        found.append(noted(profile.events()))
+    with torch.profiler.profile(activities=[cpu]) as profile:
+        x.sin()
+        profile.toggle_collection_dynamic(False, [cpu])
+    with torch.profiler.profile(activities=[cpu]) as again:
+        x.cos()
+    return found, noted(profile.events()), noted(again.events())
 
 
 @pytest.mark.parametrize("name", CASES)
