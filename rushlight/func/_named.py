@@ -8,6 +8,7 @@ numbers are what `randomness` says.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -254,12 +255,25 @@ _READING: dict[str, Callable] = {
 }  # fmt: skip
 
 
+def _are_equal_bags(original: Callable, args: tuple, kwargs: dict) -> bool:
+    """Whether a batch of bags is summed at once: all are equally long, and no index is left out."""
+    try:
+        given = inspect.signature(original).bind(*args, **kwargs).arguments
+    except TypeError:
+        return False
+    plain = not any(given.get(name) is not None for name in ("padding_idx", "max_norm"))
+    bags = given.get("input")
+    return isinstance(bags, Tensor) and bags.dim() == 2 and plain and given.get("mode", "mean") != "max"
+
+
 def _one_by_one(original: Callable, function: Callable, reads: Callable) -> Callable:
     """What reads numbers, where functions are transformed."""
 
     @functools.wraps(function)
     def computed(*args: Any, **kwargs: Any) -> Any:
         if _C.top_level() is None:
+            return original(*args, **kwargs)
+        if original.__name__ == "embedding_bag" and _are_equal_bags(original, args, kwargs):
             return original(*args, **kwargs)
         from rushlight.func._by_example import by_example
 

@@ -364,3 +364,19 @@ def cat(op: Any, batch: Batch, tensors: tuple, dim: int) -> Any:
 def stack(op: Any, batch: Batch, tensors: tuple, dim: int) -> Any:
     whole = _joined(batch, tensors)
     return op(whole, place(dim, whole[0].dim()))
+
+
+@batching("bag_sum")
+def bag_sum(op: Any, batch: Batch, weight: Any, index: Any, starts: Any, *attributes: Any) -> Any:
+    """The bags of all examples one after the other."""
+    on_weight, _, on_starts = batch.batched
+    by_frequency = attributes[-1]  # which is one in each example
+    if on_weight or on_starts or by_frequency or not batch.size:
+        return example_by_example(op, batch, weight, index, starts, *attributes)
+    import rushlight
+
+    count = index.shape[1]
+    first = rushlight.arange(batch.size, device=starts.device).unsqueeze(1) * count
+    every = rushlight.cat([(first + starts[:-1]).reshape(-1), starts.new_full((1,), batch.size * count)])
+    made = op(weight, index.reshape(-1), every, *attributes)
+    return made.reshape(batch.size, -1, made.shape[1])

@@ -8,7 +8,7 @@ from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._again import looked_on
-from rushlight.ops._examples import somewhere
+from rushlight.ops._examples import has_batch, somewhere
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, stumble, type_name
 from rushlight.ops.embedding import one_hot
@@ -319,6 +319,12 @@ def _shorten_rows(weight, indices, max_norm, norm_type):
             "instead."
         )
     with rushlight.no_grad():
+        if has_batch(weight) or has_batch(indices):  # other rows in every example
+            unread = weight.new_zeros(weight.size(0), dtype=rushlight.bool)
+            read = unread.index_fill(0, indices.reshape(-1), True).unsqueeze(1)
+            norms = weight.norm(norm_type, 1, keepdim=True)
+            weight.mul_(rushlight.where(read & (norms > max_norm), max_norm / (norms + 1e-7), 1.0))
+            return
         rows = indices.reshape(-1).unique()
         for row in rows[(rows < -weight.size(0)) | (rows >= weight.size(0))].tolist():
             raise IndexError(
