@@ -205,6 +205,7 @@ int set_grad_fn(PyObject* self, PyObject* value, void*) {
     leave_node(t);
     Py_CLEAR(t->grad_fn);
     t->output_nr = 0;
+    t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
     return 0;
   });
 }

@@ -74,6 +74,23 @@ def _(torch):
     return seen
 
 
+@case("what _grad_fn may be set to")
+def _(torch):
+    seen = []
+    for make in (
+        lambda x: x,
+        lambda x: x * 2,
+        lambda x: x.detach(),
+        lambda x: x.view(2),
+        lambda x: (x * 2)[:1],
+    ):
+        for value in (None, 0, "a", make(torch.ones(2, requires_grad=True)).grad_fn):
+            x = make(torch.ones(2, requires_grad=True))
+            seen.append((err(setattr, x, "_grad_fn", value), x, (x * 2).requires_grad))
+            seen.append((err(delattr, x, "_grad_fn"), x.is_leaf))
+    return seen
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
