@@ -1,6 +1,7 @@
 """Indexing without torch at hand: views or copies, graphs, refused writes, threads that agree."""
 
 import itertools
+import random
 
 import pytest
 
@@ -298,3 +299,22 @@ def test_an_index_out_of_range_among_rows_is_refused(wrong):
         with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 5"):
             table.scatter_add_(1, index, rl.ones(rows, taken))
         assert rl.equal(table, rl.ones(rows, 5))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "float32"])
+def test_isin_compares_looks_up_and_searches(dtype):
+    rng = random.Random(5)
+    ends = [(0, 100)] if dtype == "uint8" else [(0, 100), (-128, 127)]
+    if dtype == "int64":
+        ends += [(-(2**62), 2**62), (2**63 - 200, 2**63 - 1), (-(2**63), -(2**63) + 99)]
+    for low, high in ends:
+        for many in (3, 40):
+            elements, known = ([rng.randint(low, high) for _ in range(n)] for n in (120, many))
+            edges = [*elements, low, high, known[0], known[-1]]
+            got = rl.isin(*(rl.tensor(numbers, dtype=getattr(rl, dtype)) for numbers in (edges, known)))
+            assert got.tolist() == [number in known for number in edges]
+            others = rl.isin(rl.tensor(edges, dtype=rl.int64), rl.tensor(known), invert=True)
+            assert others.tolist() == [number not in known for number in edges]
+    x = rl.arange(40).view(4, 10)
+    assert rl.vmap(lambda row: rl.isin(row, rl.arange(20)))(x).sum() == 20
+    assert rl.isin(rl.empty(0, dtype=rl.int64), rl.arange(20)).shape == (0,)
