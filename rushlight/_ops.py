@@ -202,7 +202,9 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
         return _C.below_autograd(ask, called, args, kwargs)
     before = _C.set_grad_enabled(False)
     try:
-        return _C.without_base(called._overloadpacket.run(args, kwargs), args)
+        result = called._overloadpacket.run(args, kwargs)
+        # What native code asked about becomes a view there.
+        return result if primitive is None else _C.without_base(result, args)
     finally:
         _C.set_grad_enabled(before)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._dispatching import stack
+from rushlight._native_names import _is_alias_of
 from rushlight._ops import handle_named
 from rushlight.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 from rushlight.utils.weak import WeakIdKeyDictionary
@@ -44,8 +45,8 @@ def write_down(func: Any, args: Any, kwargs: Any, made: Any, exactly: bool = Tru
     if not before and of._is_view():  # made when nobody looked
         before = (_place(of),)
     for number, view in enumerate(made if several else (made,)):
-        # What is no view is fresh memory under another name; a class's answer becomes a view only afterwards.
-        if isinstance(view, Tensor) and (view._is_view() or _C.dispatches(view)):
+        # What has other memory is no view; an answer becomes one only afterwards.
+        if isinstance(view, Tensor) and (_C.dispatches(view) or _is_alias_of(of, view)):
             step = (func, args[1:], kwargs, number if several else None)
             _steps[view] = (*before, step if exactly else _place(view))
 
