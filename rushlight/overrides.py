@@ -18,6 +18,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._put_back import keep
+from rushlight._told_by_name import told
 from rushlight._warn import warn, warn_once
 
 __all__ = [
@@ -293,11 +294,11 @@ def _dispatch(function: Any, args: tuple, kwargs: dict | None) -> Any:
             return function(*args, **kwargs)
     if name == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
         args = (args[0], *args[1])  # the operands one by one, however they were given
-    overriding = [
-        value for value in _get_overloaded_args(_flat(args, kwargs)) if type(value) is not _C.Tensor
-    ]
-    types = tuple(type(value) for value in overriding)
-    if not types and name in ("__get__", "__set__"):
+    args, kwargs, known = told(function, args, kwargs)
+    overloaded = _get_overloaded_args(_flat(args, kwargs))
+    overriding = [value for value in overloaded if type(value) is not _C.Tensor]
+    types = tuple(type(value) for value in (overloaded if known and known.in_python else overriding))
+    if not types and (name in ("__get__", "__set__") or (known and known.alone)):
         types = (type(args[0]),)
     result = _ask(function, overriding, types, args, kwargs)
     if result is not NotImplemented:

@@ -140,6 +140,72 @@ def _(torch):
     return refused, x, y
 
 
+@case("who overrides a function that torch has in Python is told all its options by name")
+def _(torch):
+    told = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            name = torch.overrides.resolve_name(function)
+            told.append((name, [kind.__name__ for kind in types], args[1:], kwargs or {}))
+            return function(*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            told.append((function.__name__, [kind.__name__ for kind in types], len(args), kwargs or {}))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    functional = torch.nn.functional
+
+    def calls(x):
+        functional.relu(x), functional.relu(input=x, inplace=False), functional.dropout(x, 0.0)
+        functional.softmax(x, 0), functional.layer_norm(x, (2,)), functional.pad(x, (1, 1))
+        functional.mse_loss(x, x), functional.l1_loss(x, x, reduction="sum"), functional.max_pool1d(x, 2)
+        functional.linear(x, x), functional.gelu(x), torch.norm(x, 2), torch.split(x, 1), torch.unique(x)
+        x.norm(1), x.split(1, 1), x.unique(True), x.sum().backward(), x.abs(), x.numel(), x.sin(), x.sum(0)
+        x.dim(), x.detach(), x.retain_grad(), repr(x), torch.sin(x), x.t(), torch.einsum("ij->i", x)
+
+    values = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with Mode():
+        calls(values.clone().requires_grad_())
+        calls(torch.nn.Parameter(values))
+    calls(values.as_subclass(Sub).requires_grad_())
+    return told
+
+
+@case("what does not fit is refused in the function's own words")
+def _(torch):
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    functional, x = torch.nn.functional, torch.ones(2, 2)
+    with Mode():
+        return [
+            err(call).split(":")[0]
+            for call in (
+                lambda: functional.dropout(x, 0.5, p=0.5),
+                lambda: functional.relu(x, False, 3),
+                lambda: functional.relu(),
+                lambda: functional.softmax(x, dimension=0),
+                lambda: functional.linear_cross_entropy(x, x, x, x),
+            )
+        ]
+
+
+@case("a traced module calls functions with their options by name")
+def _(torch):
+    functional = torch.nn.functional
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            y = functional.dropout(functional.relu(x), 0.3)
+            return y.split(2), functional.softmax(y, 0), torch.norm(y), y.norm(2), functional.max_pool1d(y, 2)
+
+    return import_module(f"{torch.__name__}.fx").symbolic_trace(Net()).code
+
+
 NOTED = ("aten::sin", "aten::cos", "aten::tan", "aten::mul", "user", "MulBackward0")
 
 
