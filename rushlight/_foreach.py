@@ -262,7 +262,7 @@ def _run(run: Callable, inplace: bool, tensors: Any, rows: list) -> Any:
     so that nothing is written if one of them is; unless one is computed from what another becomes."""
     if not inplace:
         return tuple(run(t, *row) for t, row in zip(tensors, rows, strict=True))
-    for tensor in tensors:
+    for tensor in sorted(tensors, key=lambda t: t.is_inference()):  # torch refuses those below autograd
         if len(tensors) > 1 or not tensor.is_inference():  # of which a single one tells after its sizes
             _C.check_inplace(tensor)
     calls = list(zip(tensors, rows, strict=True))
@@ -420,9 +420,7 @@ def _foreach_copy_(self: Any, src: Any, non_blocking: Any = False) -> Any:
 def _foreach_zero_(self: Any) -> Any:
     """Fills every tensor with zeros."""
     _same_lengths(self)
-    for tensor in self:
-        tensor.zero_()
-    return self
+    return _run(lambda tensor: tensor.zero_(), True, self, [()] * len(self))
 
 
 def _table() -> dict[str, Callable]:

@@ -409,7 +409,7 @@ op(
     dtypes="fib",
     grad="f",
     inplace=True,
-    covers=("clamp_min_scalar",),
+    covers=("clamp_min_scalar", "at_least"),
 )
 op(
     "clamp_max",
@@ -417,7 +417,7 @@ op(
     dtypes="fib",
     grad="f",
     inplace=True,
-    covers=("clamp_max_scalar",),
+    covers=("clamp_max_scalar", "at_most"),
 )
 op(
     "addcmul",

@@ -371,6 +371,9 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = tensor_argument(args[0], "as_subclass");
     static Primitive& alias = primitive("alias");
     TensorRef view = call_on(alias, t);
+    // What stands for others inside a transform stays that; torch gives plain tensors back, too.
+    auto* type = reinterpret_cast<PyTypeObject*>(args[1]);
+    if (is_leveled(t) && PyType_IsSubtype(type, TensorType)) return view.release_object();
     return moved_to_class(view.get(), reinterpret_cast<PyTypeObject*>(args[1])).release_object();
   });
 }

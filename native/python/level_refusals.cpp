@@ -45,7 +45,7 @@ void refuse_batch_write(const Primitive& op, PyObject* const* args, int64_t batc
           sizes_text(as_tensor(args[0])->sizes()).c_str(), shape.c_str());
   }
   if (name == "scatter_value") name = "scatter";
-  if (name == "maximum" || name == "minimum") name = "clamp";
+  if (name == "maximum" || name == "minimum" || name.starts_with("at_")) name = "clamp";
   if (name == "lerp_scalar") name = "lerp";
   auto among = [&](std::initializer_list<const char*> names) {
     return std::find(names.begin(), names.end(), name) != names.end();

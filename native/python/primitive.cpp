@@ -498,6 +498,13 @@ bool is_comparison(const Primitive& op) {
 
 namespace {
 
+// What the node of a comparison in place is recorded as: two gradients of zeros, for which nothing is kept.
+ModuleInit init([](PyObject*) {
+  define("_constant_of(a, b)", [](const Primitive&, PyObject* const*, Tensor*) -> PyObject* {
+    fail(PyExc_RuntimeError, "_constant_of is recorded, not called");
+  });
+});
+
 // Inference tensors alone have no history, whatever they require: as in torch, an operation is recorded only
 // if one of its inputs was made outside inference mode (a number counts as such). A copy of one is the way
 // out of that: it is written into a tensor made outside.
@@ -749,7 +756,7 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
   if (carrying()) tangent = tangent_of_write(op, args);
   Ref<Node> node, recorded;
   if (constant && records) {
-    static Primitive &of_one = primitive("floor"), &of_two = primitive("div_floor");  // have such rules
+    static Primitive &of_one = primitive("floor"), &of_two = primitive("_constant_of");  // have such rules
     bool two = is_tensor(args[1]);
     Primitive& step = two ? of_two : of_one;
     node = record_inputs(step, args, uint16_t(needs | (base_needs ? 1 : 0)), true);

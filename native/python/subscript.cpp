@@ -336,6 +336,22 @@ PyObject* py_refuse_bytes(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+// A value in another dtype with the history of the value: the engine casts what comes back for it, so that torch
+// has no node for the cast.
+static TensorRef cast_unseen(Tensor* t, DType dtype) {
+  static Primitive& to_dtype = primitive("to_dtype");
+  bool seen = !recording() || !t->grad_fn || !is_differentiable(dtype) || is_complex(t->dtype) != is_complex(dtype);
+  GradMode keep(modes.grad && seen);
+  PyObject* args[] = {t->object(), dtype_object(dtype)};
+  TensorRef cast(as_tensor(call(to_dtype, args)));
+  if (!seen) {
+    Edge edge = gradient_edge(t);
+    cast->grad_fn = edge.node;
+    cast->output_nr = edge.nr;
+  }
+  return cast;
+}
+
 PyMethodDef index_functions[] = {
     {"refuse_bytes", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_refuse_bytes)), METH_FASTCALL,
      nullptr},
@@ -380,9 +396,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   if (fills && from->dtype != self->dtype) {
     // Under a mask a single value is cast if it fits, as for masked_fill; other indices insist on the dtype.
     if (alignas(16) char fits[16]; !from->is_meta()) store_checked(item(from.get()), self->dtype, fits);
-    static Primitive& to_dtype = primitive("to_dtype");
-    PyObject* args[] = {from->object(), dtype_object(self->dtype)};
-    from = TensorRef(as_tensor(call(to_dtype, args)));
+    from = cast_unseen(from.get(), self->dtype);
   }
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");

@@ -417,8 +417,13 @@ void change_storage(Tensor* t, Storage* to, uint32_t known) {
 
 void note_write(Tensor* t) {
   Storage *s = t->storage, *counter = counter_of(t);
-  if (t->flags & Tensor::DATA_ALIAS) s->silent_version++;
-  counter->version++;
+  bool silent = t->flags & Tensor::DATA_ALIAS;
+  // Bytes that inference mode laid out as another dtype, of a tensor from outside: torch counts no write.
+  bool uncounted = t->flags & Tensor::INFERENCE && t->base() && !t->extra->differentiable_view &&
+                   !(t->base()->flags & Tensor::INFERENCE);
+  if (silent | uncounted) [[unlikely]]
+    s->silent_version++;
+  counter->version += !uncounted;
   if (any_twins) count_for_twins(counter);
   Source now = current_source();
   if (now.code != s->written.code) {

@@ -329,10 +329,12 @@ def _run(tensors, gradients, keep_graph, create_graph, inputs, accumulate, allow
     return result
 
 
-def _check_inputs(inputs: tuple) -> None:
+def _check_inputs(inputs: tuple, outputs: tuple = ()) -> None:
     _check_ends(inputs, "input")
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
+            for root in outputs:
+                _node_of(root)  # a view that was lost to a write is told of first
             sentence = "One of the differentiated Tensors does not require grad"
             advice = "Call requires_grad_() on it before it is used, or leave it out of the inputs."
             raise RuntimeError(explain_operands(sentence, [("it", tensor, _C.place_of(tensor))], advice))
@@ -417,7 +419,7 @@ def grad(
         return _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
     gradients = _initial_gradients(outputs, given)
     _check_roots(outputs)
-    _check_inputs(inputs)
+    _check_inputs(inputs, outputs)
     result = _C.run_backward(outputs, gradients, keep, create_graph, inputs, False)
     if not allow_unused:
         _check_used(result, outputs, inputs)

@@ -278,6 +278,8 @@ NAMES: dict[str, dict[str, Any]] = {
     "ClampBackward0": {"min": "b", "max": "c"},
     "ClampBackward1": {"min": _bound("min"), "max": _bound("max")},
     "ClampMaxBackward0": {"max": "s"},
+    "ClampMaxBackward1": {"max": "b"},
+    "ClampMinBackward1": {"min": "b"},
     "ConvolutionBackward0": {
         "input": "x",
         "bias_sym_sizes_opt": _bias_size,
@@ -424,6 +426,8 @@ OUTPUTS: dict[str, dict[str, int]] = {
 def _found(node: Node, name: str) -> tuple[int, int] | None:
     """The slot and output number of what the node saved under torch's name."""
     saved = {ours: (slot, out) for ours, slot, out in node._names_saved()}
+    if name == "self" and node._primitive.__name__ in ("at_least", "at_most"):  # clamp_ by one tensor
+        return saved.get("a")
     slot = next((saved[ours] for ours in _candidates(node, name) if ours in saved), None)
     # The last step of a composed operation has the operation's output, but not its inputs.
     return None if slot is not None and slot[1] < 0 and "" in (node._kept or ()) else slot

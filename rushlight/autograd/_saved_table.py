@@ -246,7 +246,7 @@ scalar self*: ForeachMaximum ForeachMinimum
 scalars self*: ForeachMaximumBackward1 ForeachMinimumBackward1
 self*: Abs Acos Acosh AdaptiveAvgPool2D AdaptiveAvgPool3D Angle Asin Asinh Atan Atanh Cos Cosh Digamma Erf
  Erfc Erfinv Hardsigmoid Hardswish I0 Lgamma LinalgMatrixExp Log10 Log1P Log2 Log Mish NanToNum Silu Sin
- Sinc Sinh SpecialEntr
+ Sinc Sinh SpecialEntr ToDense
 self* tensor*: Dot
 self* threshold: Threshold ThresholdBackward1 ThresholdBackward
 self* vec*: Mv

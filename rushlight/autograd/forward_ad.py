@@ -172,7 +172,8 @@ def _parts(tensor: Tensor, level: int) -> tuple[Tensor, Tensor | None]:
         raise RuntimeError("Invalid level given to _fw_primal")
     before = _C.set_forward_mode(False)
     try:
-        _ = tensor.grad_fn  # brought up to date before: it is no step of what follows
+        if _C.is_grad_enabled():
+            _ = tensor.grad_fn  # brought up to date before: it is no step of what follows
         since = _C.next_sequence()
         primal = _aliased(tensor)
         if _C.next_sequence() != since:

@@ -43,17 +43,21 @@ def _clamp(input, min=None, max=None, **kwargs):
         return "ClampBackward1"
     if isinstance(min, _C.Tensor) and isinstance(max, _C.Tensor):
         return "ClampBackward0"
-    return "ClampBackward0", _kept(self=input, min=min, max=max), (input, min, max)
+    return "ClampBackward0", _kept(min=min, max=max), (input, min, max)
 
 
 def _bound(name: str, which: str) -> Any:
     def choose(input, bound=None, **kwargs):
         bound = kwargs.get(which, bound)
-        if not isinstance(bound, _C.Tensor):
-            return f"{name}Backward0"
-        return f"{name}Backward1", _kept(self=input, **{which: bound}), (input, bound)
+        return f"{name}Backward{int(isinstance(bound, _C.Tensor))}"
 
     return choose
+
+
+def _nan_to_num(input, *args, **kwargs):
+    if input.is_complex():  # whose parts it is computed of
+        return "NanToNumBackward0", _kept(self=input), (input,)
+    return None
 
 
 def _number_second(name: str, number: str) -> Any:
@@ -355,6 +359,8 @@ COMPOSED: dict[str, Any] = {
         "SegmentReduceBackward0", "data reduce", "data reduce lengths offsets axis initial result",
         lengths=None, offsets=None, axis=0, initial=None, result=...,
     ),
+    "nan_to_num": _nan_to_num,
+    "nan_to_num_": _nan_to_num,
     "polygamma_": lambda self, n: ("PolygammaBackward1", {"n": n}),
     "alias_copy": "AliasBackward0_copy",
     "as_strided_copy": _keeping(

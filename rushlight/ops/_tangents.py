@@ -283,7 +283,9 @@ def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tu
     if name in LINEAR or op.is_view:
         found = _linear(op, args, tangents)
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    recorded = _C.is_grad_enabled() and _any_requires_grad(args, tangents) and not _any_leveled(args, tangents)
+    recorded = (
+        _C.is_grad_enabled() and _any_requires_grad(args, tangents) and not _any_leveled(args, tangents)
+    )
     if result is None and recorded:
         # What is about to be overwritten is kept as it is for the derivative of the tangent.
         written, kept = args[0], args[0].clone()

@@ -118,6 +118,8 @@ def addcdiv_(self, tensor1, tensor2, *, value=1):
     """In-place version of addcdiv."""
     check_tensor(tensor1, "addcdiv_", "tensor1", 1)
     check_tensor(tensor2, "addcdiv_", "tensor2", 2)
+    if self.requires_grad:
+        _C.check_inplace(self)
     _check_integer_addcdiv(tensor1, tensor2)
     refuse_complex(value, self, tensor1, tensor2)
     return _C.in_place(ops.addcdiv, self, tensor1, tensor2, value)

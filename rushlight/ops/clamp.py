@@ -9,7 +9,6 @@ from rushlight.ops._examples import is_derived
 from rushlight.ops._public import (
     C_NAMES,
     FOUND_DTYPE,
-    FUNCTIONS,
     Tensor,
     invalid_combination,
     method,
@@ -88,9 +87,9 @@ def _clamp_call(input, low, high, name="clamp"):
     if isinstance(low, complex) or isinstance(high, complex):
         low, high = _real_bounds(name, input, low, high)
     if low is None and isinstance(high, Tensor):
-        return ops.minimum if not _differentiated(input, high) else _at_most, (input, high)
+        return ops.minimum if not _differentiated(input, high) else ops.at_most, (input, high)
     if high is None and isinstance(low, Tensor):
-        return ops.maximum if not _differentiated(input, low) else _at_least, (input, low)
+        return ops.maximum if not _differentiated(input, low) else ops.at_least, (input, low)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         from numbers import Number  # which nothing else needs at import
 
@@ -126,12 +125,6 @@ def clamp_(self, min=None, max=None):
 def _clamp_onto(name, self, min, max):
     op, args = _clamp_call(self, min, max, name)
     try:
-        if op in (_at_most, _at_least):
-            if _C.top_saved_hooks() is None:
-                return _C.overwrite(self, op, args[1:], {})
-            # Who look on see one step.
-            bounds = (min, max) if name == "clamp_" else args[1:]
-            return _C.overwrite(self, FUNCTIONS[name[:-1]], bounds, {})
         return _C.in_place(op, *args)
     except RuntimeError as error:
         _refuse_complex_bounds(name, self, min, max, error)
@@ -144,23 +137,6 @@ def _clamp_onto(name, self, min, max):
 
 def _differentiated(a, b):
     return is_derived(a, b)
-
-
-def _of_one_dtype(*tensors):
-    """Before a NaN, which would make whole numbers those of the default dtype."""
-    common = _C.result_type(*tensors)
-    return [t.to(common) for t in tensors]
-
-
-# minimum and maximum share the gradient of a tie; here it is all the input's, and nobody's of a NaN.
-def _at_most(input, bound):
-    input, bound = _of_one_dtype(input, bound)
-    return ops.where(ops.gt(input, bound), bound, ops.where(ops.le(input, bound), input, math.nan))
-
-
-def _at_least(input, bound):
-    input, bound = _of_one_dtype(input, bound)
-    return ops.where(ops.lt(input, bound), bound, ops.where(ops.ge(input, bound), input, math.nan))
 
 
 def _check_bound(name, input, bound, value):

@@ -196,6 +196,7 @@ derivative("digamma", x=lambda g, x: g * ops.polygamma(x, 1))
 derivative("i0", x=lambda g, x: g * ops.i1(x))
 
 # ---- rounding
+derivative("_constant_of", a=lambda g: _zeros(g), b=lambda g: _zeros(g))
 derivative("floor", x=lambda g: _zeros(g))
 derivative("ceil", x=lambda g: _zeros(g))
 derivative("round", x=lambda g: _zeros(g))
@@ -258,6 +259,19 @@ derivative(
 )
 derivative("clamp_min_scalar", x=lambda g, x, s: _masked(g, ops.ge(x, s)), node="ClampMinBackward0")
 derivative("clamp_max_scalar", x=lambda g, x, s: _masked(g, ops.le(x, s)), node="ClampMaxBackward0")
+# The whole gradient of a tie is the first operand's, and nobody has that of a NaN.
+derivative(
+    "at_least",
+    a=lambda g, a, b: _masked(g, ops.ge(a, b)),
+    b=lambda g, a, b: _masked(g, ops.lt(a, b)),
+    node="ClampMinBackward1",
+)
+derivative(
+    "at_most",
+    a=lambda g, a, b: _masked(g, ops.le(a, b)),
+    b=lambda g, a, b: _masked(g, ops.gt(a, b)),
+    node="ClampMaxBackward1",
+)
 
 # ---- complex parts
 derivative("conj", x=lambda g: _conj(g), node="ConjPhysicalBackward0")

@@ -95,6 +95,8 @@ _unary(
 def abs_(self):
     """In-place version of :meth:`abs`."""
     if self.is_complex():
+        if self.requires_grad:
+            _C.check_inplace(self)
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return _C.in_place(ops.abs, self)
 

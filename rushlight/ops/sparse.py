@@ -135,7 +135,7 @@ def _of_dense_factor(g, sparse, alpha):
 derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
            values=lambda g, indices: ops.sparse_at(g, indices))  # fmt: skip
 derivative("sparse_at", node="SparseMaskProjectionBackward0", x=_of_at)
-derivative("to_dense", node="ToDenseBackward0", x=_of_dense)
+derivative("to_dense", node="ToDenseBackward0", x=_of_dense, shows="x")
 derivative("to_mkldnn", node="ToMkldnnBackward0", x=lambda g: g.to_dense())
 derivative("to_sparse", node="ToSparseBackward1", x=lambda g, source: of_kind(source, g))
 derivative("coalesce", node="CoalesceBackward0", x=lambda g: g)

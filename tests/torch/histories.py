@@ -152,6 +152,24 @@ def _overlap(torch, text, tensors):
     return any(places != where[0] or (products and where[1:]) for where in lying.values() for places in where)
 
 
+def _shares_memory(text, tensors):
+    """Whether a statement makes a dual tensor of two that lie in the same memory."""
+    for primal, tangent in re.findall(r"make_dual\((\w+)[^,()]*, (\w+)[^,()]*\)", text):
+        given = [tensors.get(name) for name in (primal, tangent)]
+        if not any(t is None or t.is_sparse for t in given):
+            first, second = (t.untyped_storage().data_ptr() for t in given)
+            if first == second:
+                return True
+    return False
+
+
+def _is_repeated(text, tensors):
+    """Whether a statement names the same memory twice."""
+    named = [tensors[name] for name in re.findall(r"\w+", text) if name in tensors]
+    places = [t.untyped_storage().data_ptr() for t in named if not t.is_sparse]
+    return len(set(places)) < len(places)
+
+
 def _first(error):
     return str(error).strip().splitlines()[0] if str(error).strip() else ""
 
@@ -185,6 +203,10 @@ def run(torch, lines):
     def attempt(kind, made, text):
         before = {name: _memory(value) for name, value in tensors().items()} if kind == "write" else {}
         overlaps = kind == "write" and _overlap(torch, text, tensors())
+        if "_foreach_" in text and _is_repeated(text, tensors()):
+            told.append(["a list in one memory"])
+        if "make_dual" in text and _shares_memory(text, tensors()):
+            told.append(["a tangent in its own memory"])
         try:
             exec(f"{made} = {text}" if made else text, names)
         except NameError:

@@ -54,13 +54,26 @@ def all_told(name, seed, count):
     return dict(line for line in told if line[1] is not None), [line[0] for line in ended]
 
 
+# Sentences of torch about itself, and of what it lacks where the same is computed here.
+FAILURES = re.compile(
+    r"INTERNAL ASSERT FAILED|^numel: integer multiplication overflow|^Autograd not support dtype"
+    r"|^fallback doesn't currently support mutable TensorLists|^Could not run 'aten::"
+    r"|<lambda>\(\) missing 1 required positional argument: 'v'$"
+    r"|^While computing batched gradients, got: Batching rule not implemented"
+)
+
+
 def excuse(told, mine, theirs, statements):
     """The rule of docs/design/differences.md ("Histories") that a difference falls under, or None.
 
     mine, theirs: what was told up to it; statements: those of the program up to it."""
     ours, torchs = mine[-1], theirs[-1]
     changed = torchs[1:] if torchs[0] == "refused, and changed" else []
-    if changed and not (ours[1:] if ours[0] == torchs[0] else []):
+    if len(torchs) == 3 and isinstance(torchs[2], str) and FAILURES.search(torchs[2]):
+        return "a failure inside torch"
+    if torchs[0] == "tangent" and any(each[0] == "a tangent in its own memory" for each in theirs):
+        return "a tangent in the memory of what it belongs to"
+    if changed and set(ours[1:] if ours[0] == torchs[0] else []) < set(changed):
         return "a refused call that changed something in torch"
     if "view size is not compatible with input tensor's size" in str(torchs[1:]) and isinstance(
         ours[-1], dict
@@ -76,16 +89,40 @@ def excuse(told, mine, theirs, statements):
     fresh = ours[-1]["_version"] == 0 and ours[-1]["node"] is None if told.startswith("_version: ") else False
     if fresh or (made_in_inference and told.startswith("_version: ") and torchs[0] in statements):
         return "writes of torch's own"
-    if any(re.search(r"_foreach_\w+_\(\[\w+, ", text) for text in statements):
+    if ["a list in one memory"] in theirs:
         return "a list that is overwritten while it is read"
     steps = told.startswith(("next: ", "node: ")) and "Backward" in told
-    if steps and ("create_graph" in torchs[0] or torchs[0] in ("grad", "tangent")):
+    if steps and ("create_graph" in torchs[0] or torchs[0] in ("grad", "tangent", "node")):
         return "a gradient that is recorded in other steps"
     if told.startswith("base: ") and told.endswith(" / None") and torchs[0] in statements:
         return "a result that is a view of what torch made before"
+    whole = isinstance(ours[-1], dict) and ours[-1].get("dtype", "").startswith("int")
+    if whole and told.startswith(("node: ", "requires_grad: ")):
+        return "whole numbers that require a gradient"
+    if told.startswith("strides: ") and only_single_steps(told, ours[-1]["size"]):
+        return "strides of single elements"
+    given_data = any(".data = " in text for text in statements)
+    if (
+        given_data
+        and made_in_inference
+        and told.startswith(("is_inference: ", "requires_grad: ", "_version: "))
+    ):
+        return "data given in inference mode"
+    if given_data and "Inference tensors do not track version counter." in torchs:
+        return "data given in inference mode"
+    if told.startswith("numbers: ") and any(
+        "saved_tensors_hooks(lambda v: v.mul_" in text for text in statements
+    ):
+        return "a hook that writes what it is to keep"
     if told.startswith("strides: ") and "functional.jvp(" in torchs[0]:
         return "a sum of terms in another order"
     return None
+
+
+def only_single_steps(told, size):
+    """Whether the strides differ in dimensions with one element only, or of nothing."""
+    theirs, ours = (json.loads(part) for part in told.removeprefix("strides: ").split(" / "))
+    return 0 in size or all(a == b or n == 1 for a, b, n in zip(theirs, ours, size, strict=True))
 
 
 def differences(seed, count):

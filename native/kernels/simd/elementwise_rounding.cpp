@@ -67,6 +67,8 @@ constexpr FamilyEntry entries[] = {
 
     BINARY(maximum, REAL | BOOL, none, same, maximum(x, y)),
     BINARY(minimum, REAL | BOOL, none, same, minimum(x, y)),
+    BINARY(at_least, REAL | BOOL, none, same, maximum(x, y)),  // these differ in the gradient of a tie
+    BINARY(at_most, REAL | BOOL, none, same, minimum(x, y)),
     BINARY(fmax, REAL | BOOL, none, same,
            is_nan(x) ? y
            : x < y   ? y

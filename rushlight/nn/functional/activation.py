@@ -193,6 +193,8 @@ def elu(input, alpha=1.0, inplace=False):
 @functional
 def elu_(input, alpha=1, scale=1, input_scale=1):
     """In-place ``elu``, with a factor for all of the result and one for what is below zero."""
+    if isinstance(input, _C.Tensor) and input.requires_grad:
+        _C.check_inplace(input)  # torch says this before it looks at the dtype
     require_floating("elu_", "elu_cpu", input)
     for given in (alpha, scale, input_scale):
         refuse_complex(given, input)
