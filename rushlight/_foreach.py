@@ -194,7 +194,8 @@ def _shown(
         kept["lists"] = []
         for each in [] if hooked else lists if keeps is None else keeps:
             kept["lists"] += _kept_results(results) if each is results else map(_C.keep, each)
-        results = _C.ops.listed(results)
+        # The derivatives of the steps are those of one node, where numbers stay numbers.
+        results = _C.ops.listed(_C.name_node(results, node, since))
     return _C.name_node(results, node, since, kept, inputs)
 
 
