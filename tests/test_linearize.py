@@ -148,6 +148,15 @@ def test_the_function_runs_once():
     assert len(calls) == 1
 
 
+def test_each_argument_has_its_tangent():
+    def function(x, y):
+        return (x @ y).sin() + y, x * 2
+
+    x, y = a(3, 3).t(), a(3, 3)  # the tangent of the first is laid out anew
+    _, push = linearize(function, x, y)
+    same(push(a(3, 3), a(3, 3).cos()), jvp(function, (x, y), (a(3, 3), a(3, 3).cos()))[1])
+
+
 def test_random_numbers_are_drawn_once():
     torch.manual_seed(0)
     value, push = linearize(lambda x: nn.functional.dropout(x, 0.5) * torch.rand(8), torch.ones(8))

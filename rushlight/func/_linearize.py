@@ -128,7 +128,10 @@ def linearize(func: Callable, *primals: Any) -> tuple:
         _tapes[below] = tape
         try:
             with level(TANGENTS) as number, _carrying():
-                duals = [_dual(tape, primal, number, below) for primal in flat]
+                along = [_C.below_level(below, _ones_of, primal) for primal in flat]
+                for tangent in along:  # before any step is taken: they are what `push` is given
+                    tape.enter(tangent)
+                duals = [_dual(*pair, number, below) for pair in zip(flat, along, strict=True)]
                 outs, out_spec = tree_flatten(func(*tree_unflatten(duals, spec)))
                 for out in outs:
                     known = _C.is_leveled(out) and out.level == number
@@ -161,17 +164,18 @@ def linearize(func: Callable, *primals: Any) -> tuple:
     return value, push
 
 
-def _dual(tape: _Tape, primal: Tensor, number: int, below: int) -> Tensor:
+def _ones_of(primal: Tensor) -> Tensor:
+    return primal.new_ones(primal.shape)
+
+
+def _dual(primal: Tensor, tangent: Tensor, number: int, below: int) -> Tensor:
     """An argument at the level of the derivative, whose tangent is on the tape."""
 
-    def first() -> Tensor:
-        tangent = _C.below_level(below, lambda: primal.new_ones(primal.shape))
-        tape.enter(tangent)
+    def fitting() -> Tensor:
         return _fitting(primal, _C.raise_to_level(tangent, below, False))
 
-    tangent = _C.below_level(number, first)
     dual = _C.raise_to_level(primal, number, False)
-    _C.set_tangent(dual, _C.raise_to_level(tangent, number, False))
+    _C.set_tangent(dual, _C.raise_to_level(_C.below_level(number, fitting), number, False))
     return dual
 
 
