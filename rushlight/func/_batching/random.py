@@ -66,9 +66,3 @@ def multinomial(op: Any, batch: Batch, weights: Any, count: int, replacement: bo
     check_different(batch.number)
     rows = weights.reshape(-1, weights.shape[-1])
     return op(rows, count, replacement, generator).reshape(*weights.shape[:-1], count)
-
-
-@batching("_standard_gamma_grad")
-def gamma_gradient(op: Any, batch: Batch, alpha: Any, sample: Any) -> Any:
-    alpha, sample = (batch.whole(t, flag) for t, flag in zip((alpha, sample), batch.batched, strict=True))
-    return op(alpha, sample)
