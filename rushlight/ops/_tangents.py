@@ -149,7 +149,9 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
     given = [any(t is not None for t in x) if isinstance(x, tuple) else x is not None for x in tangents]
     record = _C.is_grad_enabled()
     pairs: list[tuple[Tensor, Tensor]] = []
-    before = _C.set_grad_enabled(True)
+    # What is recorded in between is not the program's, and read at once: hooks that keep what is saved (a
+    # checkpoint's) are not asked.
+    before, rested = _C.set_grad_enabled(True), _C.rest_saved_hooks(True)
     try:
         grads = [o.new_zeros(o.shape) for o in outs]
         for g in grads:
@@ -184,14 +186,14 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
                 pairs.append((v, _fitted(t, v)))
     finally:
         _C.set_grad_enabled(before)
+        _C.rest_saved_hooks(rested)
     wanted = [g for g in grads if g.requires_grad]
     if not pairs or not wanted:
         return tuple(None for _ in outs)
     values, pushed = zip(*pairs, strict=True)
     # Where functions are transformed, a level below may record what this one does not.
     recorded = record and (_any_requires_grad(args, pushed) or _C.top_level() is not None)
-    found = grad(values, wanted, pushed, create_graph=recorded,
-                 allow_unused=True)  # fmt: skip
+    found = grad(values, wanted, pushed, create_graph=recorded, allow_unused=True)
     result = iter(found)
     return tuple(
         None if not g.requires_grad else o.new_zeros(o.shape) if (t := next(result)) is None else t

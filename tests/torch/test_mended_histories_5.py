@@ -283,6 +283,19 @@ def cases(torch):
         made = sparse.to_dense()
         return made.grad_fn._saved_self.to_dense(), torch.autograd.grad(made.sum(), x)
 
+    @case("a checkpoint of complex duals")
+    def _():
+        checkpoint = importlib.import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+        told, part = [], torch.tensor([[0.1, 0.2], [0.3, 0.4]])
+        for leaf in (False, True):
+            z = torch.complex(part, part).requires_grad_(leaf)
+            for function in (lambda q: (q * q).sin(), lambda q: q.exp().tanh(), lambda q: q.abs()):
+                with fw.dual_level():
+                    dual = fw.make_dual(z, torch.complex(part, part * 2))
+                    made = fw.unpack_dual(checkpoint(function, dual, use_reentrant=False)).tangent
+                    told.append(torch.view_as_real(made).detach() if made.is_complex() else made.detach())
+        return told
+
     @case("classes within a batch")
     def _():
         func = importlib.import_module(f"{torch.__name__}.func")
