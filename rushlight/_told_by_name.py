@@ -66,6 +66,13 @@ _FUNCTIONS = {
     "block_diag", "meshgrid", "cartesian_prod", "chain_matmul",
 }  # fmt: skip
 
+# What torch has as a call of a method.
+_CALLS = {
+    "torch.nn.functional.sigmoid": "sigmoid", "torch.nn.functional.tanh": "tanh",
+    "torch.Tensor.ndimension": "dim",
+    "torch.Tensor.nelement": "numel", "torch.Tensor.to_sparse_coo": "to_sparse",
+}  # fmt: skip
+
 
 class Told(NamedTuple):
     """The parameters without a default, the options with theirs (None: as it was called), and whether plain
@@ -119,10 +126,25 @@ def _filled(told: Told, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return tuple(map(given.__getitem__, names)), {name: given.get(name, options[name]) for name in options}
 
 
-def told(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict, Told | None]:
-    """The arguments as who is asked gets them, and what is known of the function."""
+@functools.cache
+def _called(function: Callable) -> Callable:
+    from rushlight._overridable import name_of
+
+    name = name_of(function)
+    return getattr(_C.Tensor, _CALLS[name]) if name in _CALLS else function
+
+
+def told(function: Callable, args: tuple, kwargs: dict) -> tuple[Callable, tuple, dict, Told | None]:
+    """The function and its arguments as who is asked gets them, and what is known of it."""
     try:
-        known = _told(function)
+        method = _called(function)
+        known = _told(method)
     except TypeError:  # not hashable
-        known = None
-    return (*_filled(known, args, kwargs), known) if known else (args, kwargs, None)
+        return function, args, kwargs, None
+    if method is not function:
+        if (len(args), *kwargs) in ((1,), (0, "input")):
+            function, args, kwargs = method, (*args, *kwargs.values()), {}
+        else:
+            known = None
+    args, kwargs = _filled(known, args, kwargs) if known else (args, kwargs)
+    return function, args, kwargs, known

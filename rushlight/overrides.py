@@ -294,7 +294,7 @@ def _dispatch(function: Any, args: tuple, kwargs: dict | None) -> Any:
             return function(*args, **kwargs)
     if name == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
         args = (args[0], *args[1])  # the operands one by one, however they were given
-    args, kwargs, known = told(function, args, kwargs)
+    function, args, kwargs, known = told(function, args, kwargs)
     overloaded = _get_overloaded_args(_flat(args, kwargs))
     overriding = [value for value in overloaded if type(value) is not _C.Tensor]
     types = tuple(type(value) for value in (overloaded if known and known.in_python else overriding))

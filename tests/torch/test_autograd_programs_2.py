@@ -164,6 +164,7 @@ def _(torch):
         functional.mse_loss(x, x), functional.l1_loss(x, x, reduction="sum"), functional.max_pool1d(x, 2)
         functional.linear(x, x), functional.gelu(x), torch.norm(x, 2), torch.split(x, 1), torch.unique(x)
         x.norm(1), x.split(1, 1), x.unique(True), x.sum().backward(), x.abs(), x.numel(), x.sin(), x.sum(0)
+        functional.sigmoid(x), functional.tanh(x), x.nelement(), x.ndimension()
         x.dim(), x.detach(), x.retain_grad(), repr(x), torch.sin(x), x.t(), torch.einsum("ij->i", x)
 
     values = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -200,7 +201,7 @@ def _(torch):
 
     class Net(torch.nn.Module):
         def forward(self, x):
-            y = functional.dropout(functional.relu(x), 0.3)
+            y = functional.dropout(functional.relu(functional.sigmoid(x)), 0.3)
             return y.split(2), functional.softmax(y, 0), torch.norm(y), y.norm(2), functional.max_pool1d(y, 2)
 
     return import_module(f"{torch.__name__}.fx").symbolic_trace(Net()).code
