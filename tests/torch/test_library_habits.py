@@ -26,6 +26,21 @@ def _(torch):
     return shared, copied, insisted, whole, odd
 
 
+@case("sequences that were not sorted are unpacked to rows in order, for which a dropout draws its mask")
+def _(torch):
+    rnn, found = torch.nn.utils.rnn, []
+    for batch_first in (True, False):
+        for is_sorted in (True, False):
+            x = torch.arange(24.0).reshape(2, 3, 4).requires_grad_()
+            packed = rnn.pack_padded_sequence(x, torch.tensor([3, 2]), True, enforce_sorted=is_sorted)
+            torch.manual_seed(0)
+            padded, lengths = rnn.pad_packed_sequence(packed, batch_first, 1.0, 5)
+            dropped = torch.nn.functional.dropout(padded)
+            dropped.sum().backward()
+            found.append((padded.detach(), padded.stride(), lengths, dropped.detach(), x.grad))
+    return found
+
+
 @case("the number of a device of which there is one is dropped")
 def _(torch):
     places = ["cpu:0", "cpu:3", torch.device("cpu", 1), "meta:2"]

@@ -256,10 +256,12 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         offset += count
     padded = rushlight.stack(rows)
     lengths = rushlight.tensor([sum(count > i for count in alive) for i in range(batch)])
-    if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    if sequence.unsorted_indices is not None:  # lies in order then: a dropout draws its mask in that order
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices.cpu()]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+    return padded, lengths
 
 
 def pack_sequence(sequences, enforce_sorted=True):
