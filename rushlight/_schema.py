@@ -9,11 +9,12 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import itertools
 import re
 import types
 import typing
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,9 @@ class Alias:
 
     def __init__(self, text: str) -> None:
         self.is_write = "!" in text
-        before, _, after = text.replace("!", "").replace(" ", "").partition("->")
+        before, arrow, after = text.replace("!", "").replace(" ", "").partition("->")
         self.before_set = set(before.split("|"))
-        self.after_set = set(after.split("|")) if after else self.before_set
+        self.after_set = set(filter(None, after.split("|"))) if arrow else self.before_set
 
 
 class Type(str):
@@ -300,6 +301,11 @@ def _number(argument: Argument, value: Any) -> Any:
     return _NUMBERS[argument.word](value)
 
 
+def _with_own_memory(declared: str, fresh: Iterator[int]) -> str:
+    """`Tensor! x` is written and shares its memory with nobody who is named: `Tensor($0! -> ) x`."""
+    return re.sub(r"^(\s*\w+(?:\[\d*\])?)\s*!", lambda found: f"{found[1]}(${next(fresh)}! -> )", declared)
+
+
 class FunctionSchema:
     """What an operation takes and returns: `name`, `overload_name`, `arguments`, `returns`, `is_mutable`."""
 
@@ -310,13 +316,15 @@ class FunctionSchema:
         self.name, overload, arguments, returns = found.groups()
         self.overload_name = overload or ""
         self.arguments, keyword = [], False
+        fresh = itertools.count()
         for declared in _split(arguments):
             if declared == "*":
                 keyword = True
             else:
-                self.arguments.append(Argument(declared, keyword))
+                self.arguments.append(Argument(_with_own_memory(declared, fresh), keyword))
         several = returns.startswith("(") and returns.endswith(")")
-        self.returns = [_result(one) for one in _split(returns[1:-1] if several else returns)]
+        results = _split(returns[1:-1] if several else returns)
+        self.returns = [_result(_with_own_memory(one, fresh)) for one in results]
         self.is_mutable = any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
 
     def _is_view_op(self) -> bool:

@@ -35,6 +35,22 @@ def cases(torch):
         op = getattr(torch.ops, name).f
         return op(torch.ones(2)), str(op), str(op.default), str(op.default._schema), repr(op.default)
 
+    @case("what is written and shares memory with nothing that is named")
+    def _():
+        mine, seen = library.Library("tl_written", "DEF"), []
+        keep.append(mine)
+        for i, schema in enumerate((
+            "(Tensor! out, Tensor x) -> ()", "(Tensor!? out, Tensor![] b) -> Tensor",
+            "(Tensor! a) -> Tensor!", "(Tensor ! a, *, Tensor! b, Tensor(a!) c) -> Tensor(a!)",
+            "(Tensor![]? b) -> ()",
+        )):  # fmt: skip
+            mine.define(f"f{i}{schema}")
+            read = getattr(torch.ops.tl_written, f"f{i}").default._schema
+            shared = [a.alias_info for a in (*read.arguments, *read.returns)]
+            sets = [a and (a.is_write, sorted(a.before_set), sorted(a.after_set)) for a in shared]
+            seen.append((str(read), sets, read.is_mutable))
+        return seen
+
     @case("names and schemas that are refused")
     def _():
         name = "tl_refused"
