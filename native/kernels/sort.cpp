@@ -128,10 +128,11 @@ struct Sorter {
     bool operator()(const E& a, const E& b) const { return a.key() < b.key(); }
   };
 
-  // Note [topk of equal elements]: which of several equal elements are among the k first, and the order of what
-  // need not be sorted, is what std::partial_sort (few of many) or std::nth_element make of elements compared by
-  // value: torch's order, in which models draw dropout masks for them. `few_first` is that partial sort, but for
-  // passing over blocks; `keep_first` is faster than nth_element and may answer where no elements are equal.
+  // Note [topk of equal elements]: which of several equal elements are among the k first, and the order of
+  // what need not be sorted, is what std::partial_sort (few of many) or std::nth_element make of elements
+  // compared by value: torch's order, in which models draw dropout masks for them. `few_first` is that
+  // partial sort, but for passing over blocks; `keep_first` is faster than nth_element and may answer where
+  // no elements are equal.
   void few_first(const T* x, int64_t step, int64_t k, bool flip) {
     E* heap = items.get();
     for (int64_t i = 0; i < k; i++) heap[i] = item(x, step, i, flip);

@@ -15,10 +15,10 @@ struct SortParams {
 // For every line of `in` along `dim`: chosen elements go to `values` (of in's type) and their positions to
 // `indices` (int64). Both have the sizes of `in`, but along `dim` k elements for topk and one for the
 // choosing operations. NaN counts as larger than everything, except that one NaN makes a median NaN and that
-// nanmedian leaves NaN out. Equal elements keep their order, whichever the direction; topk takes those that the
-// algorithms of the standard library leave it, as torch does; mode gives the smallest of equally frequent values
-// and its last position, all others the first position they can. Lines must not be empty except for sort and
-// topk. False for complex numbers.
+// nanmedian leaves NaN out. Equal elements keep their order, whichever the direction; topk takes those that
+// the algorithms of the standard library leave it, as torch does; mode gives the smallest of equally frequent
+// values and its last position, all others the first position they can. Lines must not be empty except for
+// sort and topk. False for complex numbers.
 bool sort_lines(SortOp op, Span values, Span indices, Span in, int dim, SortParams params = {});
 
 }  // namespace rl

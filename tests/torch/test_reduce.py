@@ -194,7 +194,7 @@ def test_chosen_values(name, seed):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
 def test_topk_of_equal_elements_and_without_order(dtype):
-    """Models draw dropout masks for rows in the order of topk(sorted=False), and keep some of equal scores."""
+    """Models draw dropout masks for rows in the order of topk(sorted=False), and keep some of equals."""
     rng = random.Random(f"topk {dtype}")
     for n, k in [(1, 1), (3, 1), (5, 5), (8, 3), (16, 15), (40, 5), (65, 1), (100, 12), (100, 13), (640, 10)]:
         for values in (2, 20, 250):
