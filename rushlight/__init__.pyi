@@ -294,6 +294,11 @@ def bernoulli(input: Tensor, p: _float = ..., *, generator: Generator | None = .
 bfloat16: dtype
 def bincount(input: Tensor, weights: Any = ..., minlength: Any = ...) -> Tensor: ...
 def binomial(count: Any, prob: Any, generator: Generator | None = ...) -> Any: ...
+bits16: dtype
+bits1x8: dtype
+bits2x4: dtype
+bits4x2: dtype
+bits8: dtype
 def bitwise_and(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def bitwise_left_shift(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def bitwise_not(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -429,6 +434,7 @@ def flipud(input: Tensor) -> Tensor: ...
 float: dtype
 float16: dtype
 float32: dtype
+float4_e2m1fn_x2: dtype
 float64: dtype
 float8_e4m3fn: dtype
 float8_e4m3fnuz: dtype
@@ -507,9 +513,16 @@ def initial_seed() -> _int: ...
 def inner(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def instance_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: Any, momentum: Any, eps: Any, cudnn_enabled: Any = ...) -> Tensor: ...
 int: dtype
+int1: dtype
 int16: dtype
+int2: dtype
+int3: dtype
 int32: dtype
+int4: dtype
+int5: dtype
+int6: dtype
 int64: dtype
+int7: dtype
 int8: dtype
 def inverse(input: Tensor, *, out: Any = ...) -> Any: ...
 is_anomaly_check_nan_enabled: Any
@@ -813,9 +826,16 @@ def true_divide(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def trunc(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def trunc_(self: Any) -> Tensor: ...
 def typename(obj: Any) -> str: ...
+uint1: dtype
 uint16: dtype
+uint2: dtype
+uint3: dtype
 uint32: dtype
+uint4: dtype
+uint5: dtype
+uint6: dtype
 uint64: dtype
+uint7: dtype
 uint8: dtype
 def unbind(input: Tensor, dim: Any = ...) -> tuple[Tensor, ...]: ...
 def unbind_copy(input: Tensor, *args: Any, out: Any = ..., **kwargs: Any) -> tuple[Tensor, ...]: ...

@@ -156,6 +156,7 @@ _dynamo.eval_frame: OptimizedModule=nn._optimized.OptimizedModule is_dynamo_supp
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
 _dynamo.external_utils: is_compiling?
 _dynamo.utils: clone_input=_compile.clone_input counters is_compile_supported? LazyString=_logging.LazyString
+    warn_once=_compile.warn_once
 _dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
 _guards: CompileContext TracingContext active_fake_mode=_compile.no_fake_mode
     detect_fake_mode=_compile.no_fake_mode
@@ -163,6 +164,7 @@ _higher_order_ops: InvokeQuant *
 _higher_order_ops.flex_attention: *
 _higher_order_ops.inline_asm_elementwise: *
 _higher_order_ops.invoke_subgraph: mark_compile_region@ *
+_higher_order_ops.out_dtype: OutDtypeOperator *
 _higher_order_ops.register_hook: *
 _higher_order_ops.map: *
 _library: *
@@ -193,6 +195,7 @@ _inductor.utils: GPU_TYPES=_compile.GPU_TYPES get_gpu_type=_compile.gpu_type *
 _inductor.async_compile: AsyncCompile *
 _inductor.codecache: CppCodeCache=_compile.CppCodeCache *
 _inductor.exc: InvalidCxxCompiler=_compile.CompileError CppCompileError=_compile.CompileError
+_inductor.decomposition: register_decomposition@ *
 _inductor.codegen:
 _inductor.codegen.common: *
 _inductor.codegen.wrapper: PythonWrapperCodegen *
@@ -297,6 +300,14 @@ onnx.symbolic_opset11: select squeeze unsqueeze
 onnx.symbolic_opset12: dropout
 onnx.utils: export register_custom_op_symbolic!
 package: PackageExporter PackageImporter
+sparse._semi_structured_conversions: *
+sparse._semi_structured_ops: *
+sparse._triton_ops: *
+sparse._triton_ops_meta: *
+sparse.semi_structured: SparseSemiStructuredTensor=sparse.SparseSemiStructuredTensor
+    SparseSemiStructuredTensorCUSPARSELT=sparse.SparseSemiStructuredTensorCUSPARSELT
+    SparseSemiStructuredTensorCUTLASS=sparse.SparseSemiStructuredTensorCUTLASS
+    to_sparse_semi_structured=sparse.to_sparse_semi_structured
 jit._recursive: concrete_type_store *
 jit.frontend: *
 jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3 Any=typing.Any Dict=typing.Dict
@@ -402,7 +413,7 @@ distributed.tensor: DTensor DeviceMesh Partial Placement Replicate Shard distrib
     empty full ones rand randn zeros
 distributed.tensor._utils: compute_local_shape_and_global_offset
 distributed.tensor.device_mesh: DeviceMesh init_device_mesh
-distributed.tensor.experimental: context_parallel implicit_replication local_map
+distributed.tensor.experimental: context_parallel implicit_replication local_map register_sharding
 distributed.tensor.experimental._attention: set_rotate_method
 distributed.tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput
     PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module

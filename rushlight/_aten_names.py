@@ -490,3 +490,29 @@ def _read() -> dict[str, list[str]]:
 
 
 OVERLOADS = _read()
+
+# Operations between processes: known by name, for libraries that say what their tensors are to do in them.
+COLLECTIVES = {
+    space: set(names.split())
+    for space, names in {
+        "c10d": """
+            _allgather_base_ _reduce_scatter_base_ allgather_ allgather_coalesced_
+            allgather_into_tensor_coalesced_ allreduce_ allreduce_coalesced_ alltoall_
+            alltoall_base_ barrier broadcast_ check_for_nan gather_ monitored_barrier_ recv_
+            recv_any_source_ reduce_ reduce_scatter_ reduce_scatter_tensor_coalesced_ scatter_ send""",
+        "_c10d_functional": """
+            all_gather_into_tensor all_gather_into_tensor_coalesced all_gather_into_tensor_out
+            all_reduce all_reduce_ all_reduce_coalesced all_reduce_coalesced_ all_to_all_single
+            batch_p2p_ops broadcast broadcast_ irecv isend reduce_scatter_tensor
+            reduce_scatter_tensor_coalesced reduce_scatter_tensor_out wait_tensor
+            _wrap_tensor_autograd""",
+        "_c10d_functional_autograd": """
+            all_gather_into_tensor all_to_all_single reduce_scatter_tensor""",
+        "c10d_functional": """
+            all_gather_into_tensor all_gather_into_tensor_coalesced all_reduce all_reduce_coalesced
+            all_to_all_single batch_p2p_ops broadcast irecv isend reduce_scatter_tensor
+            reduce_scatter_tensor_coalesced wait_tensor""",
+        "_dtensor": """
+            shard_dim_alltoall""",
+    }.items()
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +60,16 @@ def clone_input(x: Any, *, dtype: Any = None) -> Any:
         memory = x.as_strided((span if x.numel() else 0,), (1,)).to(dtype or x.dtype, copy=True)
         result = memory.as_strided(x.shape, x.stride())
     return result.requires_grad_(x.requires_grad)
+
+
+_told: set[str] = set()
+
+
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """A warning at the caller's line, the first time that it is given."""
+    if msg not in _told:
+        _told.add(msg)
+        warnings.warn(msg, stacklevel=stacklevel + 1)
 
 
 def joined_path(*path_components: str) -> str:

@@ -382,10 +382,12 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
     if space == "rushlight":
         op = getattr(_C.ops, name, None)
         return None if op is None else OpOverloadPacket(space, name, op, ["default"])
+    from rushlight._aten_names import COLLECTIVES, OVERLOADS
+
+    if name in COLLECTIVES.get(space, ()):
+        return OpOverloadPacket(space, name, None, ["default"])
     if space != "aten":
         return None
-    from rushlight._aten_names import OVERLOADS
-
     names = OVERLOADS.get(name)
     return None if names is None else OpOverloadPacket(space, name, _public_function(name), names)
 

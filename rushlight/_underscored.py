@@ -145,6 +145,22 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
     return 1 if any(n > 1 and stride == 0 for n, stride in zip(input.shape, strides, strict=True)) else 2
 
 
+def _has_compatible_shallow_copy_type(input: Tensor, _from: Tensor) -> bool:
+    """Whether `input.data = _from` is possible: both on one kind of device, and dense or sparse alike.
+
+    >>> x = rushlight.eye(2)
+    >>> rushlight._has_compatible_shallow_copy_type(x, x.double())
+    True
+    >>> rushlight._has_compatible_shallow_copy_type(x, x.to_sparse())
+    False
+    """
+
+    def kind(t: Tensor) -> tuple:
+        return t.device.type, t.is_nested, "compressed" if _C.is_compressed(t) else t.layout
+
+    return kind(input) == kind(_from)
+
+
 @told(node_name="LazyCloneBackward0")
 def _lazy_clone(input: Tensor) -> Tensor:
     """A copy with input's strides and all of its memory, which says that it is one until it is written.

@@ -16,6 +16,7 @@ from rushlight.ops.sparse import invariants, layout_name
 
 _ops = _C.ops
 Tensor = _C.Tensor
+__path__: list[str] = []  # the modules below it are in _absent_names.py
 
 
 def _missing(name: str, lacking: str) -> Any:
@@ -29,7 +30,10 @@ def _missing(name: str, lacking: str) -> Any:
 
 to_sparse_semi_structured = _missing("to_sparse_semi_structured", "Rushlight has no semi-structured tensors")
 
-SparseSemiStructuredTensor = absent_class("torch.sparse", "SparseSemiStructuredTensor")
+SparseSemiStructuredTensor, SparseSemiStructuredTensorCUSPARSELT, SparseSemiStructuredTensorCUTLASS = (
+    absent_class("torch.sparse", "SparseSemiStructuredTensor" + kind)
+    for kind in ("", "CUSPARSELT", "CUTLASS")
+)
 
 
 def _refuse_dense(x: Tensor, name: str) -> None:

@@ -148,3 +148,39 @@ def test_observers_of_quantisation_can_be_subclassed():
     assert not isinstance(torch.nn.Linear(1, 1), (own, QConfig))
     with pytest.raises(NotImplementedError, match=r"torch\.quantization\.observer\.HistogramObserver"):
         HistogramObserver()
+
+
+def test_operations_between_processes_are_known_by_name():
+    """torchao says at its import how its tensors take part in them."""
+    assert str(torch.ops._c10d_functional.wait_tensor.default) == "_c10d_functional.wait_tensor.default"
+    assert torch.ops.c10d.scatter_.overloads() == ["default"]
+    with pytest.raises(NotImplementedError, match=r"c10d_functional\.wait_tensor is not implemented"):
+        torch.ops.c10d_functional.wait_tensor(torch.ones(2))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_operation'"):
+        torch.ops._c10d_functional.no_such_operation
+    with pytest.raises(AttributeError, match="has no attribute '_no_such_library'"):
+        torch.ops._no_such_library
+
+
+def test_kinds_of_scales_are_named():
+    scaling, swizzle = torch.nn.functional.ScalingType, torch.nn.functional.SwizzleType
+    assert repr(scaling(1)) == "<_ScalingType.RowWise: 1>"
+    assert repr(swizzle(1)) == "<_SwizzleType.SWIZZLE_32_4_4: 1>"
+    assert int(scaling.BlockWise128x128) == 5 and scaling.RowWise.name == "RowWise"
+
+
+def test_semi_structured_tensors_are_named():
+    from rushlight.sparse import SparseSemiStructuredTensorCUTLASS, semi_structured
+
+    assert semi_structured.SparseSemiStructuredTensorCUTLASS is SparseSemiStructuredTensorCUTLASS
+    with pytest.raises(NotImplementedError, match="SparseSemiStructuredTensorCUTLASS is not implemented"):
+        SparseSemiStructuredTensorCUTLASS(torch.ones(2))
+
+
+def test_a_compilers_warning_is_given_once():
+    from rushlight._dynamo.utils import warn_once
+
+    with pytest.warns(UserWarning, match="told once") as told:
+        for _ in range(2):
+            warn_once("told once")
+    assert len(told) == 1 and told[0].filename == __file__

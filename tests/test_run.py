@@ -239,7 +239,12 @@ def test_dtypes_that_only_have_a_name():
     import rushlight as torch
 
     assert repr(torch.quint8) == "torch.quint8" and torch.quint8.itemsize == 1
-    for dtype in (torch.qint8, torch.quint4x2):
+    assert [d.itemsize for d in (torch.uint4, torch.int1, torch.bits16)] == [1, 1, 2]
+    assert torch.int7.is_signed and not torch.uint7.is_signed and torch.float4_e2m1fn_x2.is_floating_point
+    assert torch.float4_e2m1fn_x2.abbr == "f4e2m1fnx2" and torch.bits8.abbr == "b8x1"
+    with pytest.raises(RuntimeError, match="Bits types are undefined"):
+        torch.bits8.is_signed
+    for dtype in (torch.qint8, torch.quint4x2, torch.uint4, torch.bits8, torch.float4_e2m1fn_x2):
         with pytest.raises(NotImplementedError, match="no tensor can have this dtype"):
             torch.zeros(2, dtype=dtype)
         with pytest.raises(NotImplementedError, match="no tensor can have this dtype"):

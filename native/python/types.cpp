@@ -18,9 +18,19 @@ struct NamedOnly {
   bool floating, complex, is_signed;
 };
 constexpr NamedOnly NAMED_ONLY[] = {
-    {"qint8", 1, false, false, true},     {"quint8", 1, false, false, false},
-    {"qint32", 4, false, false, true},    {"quint4x2", 1, false, false, false},
-    {"quint2x4", 1, false, false, false},
+    {"qint8", 1, false, false, true},           {"quint8", 1, false, false, false},
+    {"qint32", 4, false, false, true},          {"quint4x2", 1, false, false, false},
+    {"quint2x4", 1, false, false, false},       {"bits8", 1, false, false, false},
+    {"bits16", 2, false, false, false},         {"bits1x8", 1, false, false, false},
+    {"bits2x4", 1, false, false, false},        {"bits4x2", 1, false, false, false},
+    {"float4_e2m1fn_x2", 1, true, false, true}, {"int1", 1, false, false, true},
+    {"uint1", 1, false, false, false},          {"int2", 1, false, false, true},
+    {"uint2", 1, false, false, false},          {"int3", 1, false, false, true},
+    {"uint3", 1, false, false, false},          {"int4", 1, false, false, true},
+    {"uint4", 1, false, false, false},          {"int5", 1, false, false, true},
+    {"uint5", 1, false, false, false},          {"int6", 1, false, false, true},
+    {"uint6", 1, false, false, false},          {"int7", 1, false, false, true},
+    {"uint7", 1, false, false, false},
 };
 
 struct DTypeObject {
@@ -85,6 +95,10 @@ PyObject* dtype_abbr(PyObject* self, void*) {
   });
 }
 PyObject* dtype_signed(PyObject* self, void*) {
+  if (only(self) && std::string_view(only(self)->name).starts_with("bits")) {
+    PyErr_SetString(PyExc_RuntimeError, "Bits types are undefined");
+    return nullptr;
+  }
   bool is_signed = dt(self) != DType::u8 && dt(self) != DType::b1 && dt(self) != DType::f8e8m0fnu &&
                    !is_wide_unsigned(dt(self));
   return PyBool_FromLong(only(self) ? only(self)->is_signed : is_signed);

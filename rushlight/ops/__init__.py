@@ -71,9 +71,10 @@ def load_library(path):
 
 
 def __getattr__(name):  # without types: mypy meets it before it knows any
+    from rushlight._aten_names import COLLECTIVES
     from rushlight._ops import namespace, namespaces
 
-    if name.startswith("_") and name not in namespaces:
+    if name.startswith("_") and name not in namespaces and name not in COLLECTIVES:
         raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
     globals()[name] = namespace(name)  # a program may delete it; asked for again, it is there again
     return namespace(name)

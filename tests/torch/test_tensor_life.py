@@ -25,6 +25,8 @@ def strided(sizes, steps): return torch.zeros(99).as_strided(sizes, steps)
 odd = torch.empty(0).set_(torch.UntypedStorage(9), 0, (2,)).fill_(2)
 singular = torch.eye(3).repeat(3, 1, 1)
 singular[1, -1, -1] = 0
+plain = torch.eye(2)
+kinds = [[x, x.double(), plain.to_sparse(), plain.to_sparse_csr(), plain.to_sparse_csc(), x.to('meta')]]
 class S(torch.UntypedStorage): pass
 kept = S(4)
 numbers = torch.FloatStorage([1, 2])
@@ -110,6 +112,7 @@ S(4).__sizeof__() - S(0).__sizeof__()
 o(2).map_(o(2).int(), max)
 o(2).map2_(o(2), o(2).int(), max)
 [torch._debug_has_internal_overlap(t) for t in (c, c[:, :, ::2], x, o(1).expand(2), o(1).expand(1), x[:0])]
+[[torch._has_compatible_shallow_copy_type(a, b) for b in k] for k in kinds for a in k]
 torch.masked._ops.sum(x, mask=x > 1), torch.masked._ops._reduction_identity('prod', x)
 torch.Tensor({})
 torch.LongTensor({'a': 1})

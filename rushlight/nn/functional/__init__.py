@@ -296,7 +296,8 @@ _make_builtin(globals()[_each] for _each in _NATIVE if _each in globals())
 _TAKEN = {
     "Tensor": "rushlight", "has_torch_function": "rushlight.overrides",
     "has_torch_function_unary": "rushlight.overrides", "has_torch_function_variadic": "rushlight.overrides",
-    "handle_torch_function": "rushlight.overrides",
+    "handle_torch_function": "rushlight.overrides", "ScalingType": "rushlight.nn.functional.grouped",
+    "SwizzleType": "rushlight.nn.functional.grouped",
 }  # fmt: skip
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}

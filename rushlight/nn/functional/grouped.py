@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import enum
+
 import rushlight
 from rushlight.nn.functional._checks import functional
 from rushlight.ops._public import type_name
 
 __all__ = ["grouped_mm", "scaled_grouped_mm", "scaled_mm"]
+
+
+class _Numbered(enum.Enum):
+    def __int__(self) -> int:
+        return self.value
+
+
+class ScalingType(_Numbered):
+    """How many elements of an operand of scaled_mm share a scale."""
+
+    TensorWise = 0
+    RowWise = 1
+    BlockWise1x16 = 2
+    BlockWise1x32 = 3
+    BlockWise1x128 = 4
+    BlockWise128x128 = 5
+
+
+class SwizzleType(_Numbered):
+    """The order in which the scales of scaled_mm lie."""
+
+    NO_SWIZZLE = 0
+    SWIZZLE_32_4_4 = 1
+
+
+for _kind in (ScalingType, SwizzleType):
+    _kind.__name__ = _kind.__qualname__ = f"_{_kind.__name__}"
+    _kind.__module__ = "torch.nn.functional"
 
 
 @functional
