@@ -1,5 +1,7 @@
 """Functions on lists: the nodes that they record, and lists that overwrite what they compute with."""
 
+import warnings
+
 import pytest
 from corners import same_in_torch, short_names
 from outcomes import collector, err
@@ -179,6 +181,18 @@ def cases(torch):
         free[0].sum().backward()
         free[1].sum().backward()
         return told, after, node is product[1].grad_fn, again, a.grad, c.grad
+
+    @case("anomaly mode names the node")
+    def _():
+        found = []
+        for call in (torch._foreach_div, torch._foreach_mul, torch._foreach_norm):
+            a, b = (torch.zeros(2, requires_grad=True) for _ in range(2))
+            with warnings.catch_warnings(), torch.autograd.detect_anomaly(check_nan=True):
+                warnings.simplefilter("ignore")
+                given = ([a, b], [b, a]) if call is not torch._foreach_norm else ([a, b], 0.5)
+                made = call(*given)
+                found.append(err((made[0].sum() * float("inf") * 0 + made[1].sum()).backward))
+        return found
 
     @case("second derivatives through a list, and a result that is written")
     def _():
