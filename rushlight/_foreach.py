@@ -194,7 +194,7 @@ def _shown(
         kept["lists"] = []
         for each in [] if hooked else lists if keeps is None else keeps:
             kept["lists"] += _kept_results(results) if each is results else map(_C.keep, each)
-        # The steps bear the name as well: their derivatives keep numbers as numbers, and anomaly mode tells it.
+        # The steps bear the name as well: derivatives keep numbers as numbers, and anomaly mode tells it.
         results = _C.ops.listed(_C.name_node(results, node, since))
     return _C.name_node(results, node, since, kept, inputs)
 

@@ -98,8 +98,8 @@ bool lies_on(const Tensor* t, const Tensor* base) {
   return is_complex(base->dtype) && to_real(base->dtype) == t->dtype;
 }
 
-// `of` as it lies in memory, from another place on: a view that the graph knows, so that a write into either is
-// seen by the history of the other.
+// `of` as it lies in memory, from another place on: a view that the graph knows, so that a write into either
+// is seen by the history of the other.
 TensorRef strided_part(Tensor* of, const Tensor* t, int64_t from) {
   static Primitive& as_strided = primitive("as_strided");
   Ref<PyObject> sizes(size_object(t->sizes())), strides(size_object(t->strides())),

@@ -336,11 +336,12 @@ PyObject* py_refuse_bytes(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-// A value in another dtype with the history of the value: the engine casts what comes back for it, so that torch
-// has no node for the cast.
+// A value in another dtype with the history of the value: the engine casts what comes back for it, so that
+// torch has no node for the cast.
 static TensorRef cast_unseen(Tensor* t, DType dtype) {
   static Primitive& to_dtype = primitive("to_dtype");
-  bool seen = !recording() || !t->grad_fn || !is_differentiable(dtype) || is_complex(t->dtype) != is_complex(dtype);
+  bool seen =
+      !recording() || !t->grad_fn || !is_differentiable(dtype) || is_complex(t->dtype) != is_complex(dtype);
   GradMode keep(modes.grad && seen);
   PyObject* args[] = {t->object(), dtype_object(dtype)};
   TensorRef cast(as_tensor(call(to_dtype, args)));

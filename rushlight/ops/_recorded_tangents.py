@@ -47,7 +47,7 @@ def _zero_product(factors: tuple, out: Tensor, name: str = "") -> Tensor:
 
 def _product(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     """One term per factor."""
-    total = None
+    total: Any = None
     for i, tangent in enumerate(tangents):
         if tangent is not None:
             term = op(*args[:i], tangent, *args[i + 1 :])

@@ -249,8 +249,10 @@ def cases(torch):
         told = []
         for write in (torch._foreach_zero_, torch._foreach_exp_, lambda both: torch._foreach_mul_(both, 2.0)):
             e, leaf = R(2, 2) * 2, R(2, 2)
-            for other in (leaf, leaf.view(4), (leaf * 1).unbind()[0]):
-                told.append((err(lambda write=write, e=e, other=other: write([e, other])), e, e._version))
+            told += [
+                (err(lambda write=write, e=e, other=other: write([e, other])), e, e._version)
+                for other in (leaf, leaf.view(4), (leaf * 1).unbind()[0])
+            ]
         return told
 
     @case("other bytes in inference mode count no writes")
