@@ -31,7 +31,9 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
-        if not getattr(func, "is_view", False) or not args or not isinstance(args[0], Tensor):
+        # The values of a new tensor are nobody's view, though its operation may return what it was given.
+        fresh = func is handle_named("lift_fresh.default")
+        if fresh or not getattr(func, "is_view", False) or not args or not isinstance(args[0], Tensor):
             return made
         if self.every or (args[0]._is_view() and args[0] in _steps):
             write_down(func, args, kwargs or {}, made, self.every)
