@@ -330,6 +330,22 @@ def test_post_accumulate_hook():
     assert seen == [2.0]
 
 
+def test_a_hook_on_a_view_whose_base_was_written_since():
+    """Torch's process ends at register_hook()."""
+    seen = []
+    base = leaf(1.0, 1.0, 1.0) * 1
+    view = base[:2]
+    base.mul_(2)
+    view.register_hook(seen.append)
+    (view * 3).sum().backward()
+    late, factor = torch.ones(3), leaf(2.0, 2.0, 2.0)
+    part = late[:2]
+    late.mul_(factor)
+    part.register_hook(seen.append)
+    (part * 5).sum().backward()
+    assert [each.tolist() for each in seen] == [[3, 3], [5, 5]]
+
+
 def test_node_hooks():
     x = leaf(3.0)
     y = x * 2
