@@ -1,6 +1,5 @@
 """Calling a module with other parameters in the place of its own."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Sequence
 
@@ -101,10 +100,25 @@ def _table(owner, leaf, name):
     return owner.__dict__
 
 
-@contextlib.contextmanager
-def _replaced(module, tensors, tie_weights, strict):
-    named = {**dict(module.named_parameters(remove_duplicate=False)),
-             **dict(module.named_buffers(remove_duplicate=False))}  # fmt: skip
+def _registered(module):
+    """The parameters and buffers by their names, and where each of them is: a dict, and the key there."""
+    parameters, buffers, places = {}, {}, {}
+    for path, each in module.named_modules(remove_duplicate=False):
+        start = f"{path}." if path else ""
+        for found, table in ((parameters, each._parameters), (buffers, each._buffers)):
+            for leaf, value in table.items():
+                if value is not None:
+                    found[start + leaf] = value
+                    places[start + leaf] = table, leaf
+    kind = type(module)
+    if kind.named_parameters is not Module.named_parameters or kind.named_buffers is not Module.named_buffers:
+        parameters = dict(module.named_parameters(remove_duplicate=False))
+        buffers = dict(module.named_buffers(remove_duplicate=False))
+    return {**parameters, **buffers}, places
+
+
+def _wanted(module, named, tensors, tie_weights, strict):
+    """What is to be in the place of every tensor, also of those that are known by other names."""
     wanted = dict(tensors)
     if tie_weights:  # one tensor under several names is replaced under all of them
         given = {}
@@ -117,8 +131,8 @@ def _replaced(module, tensors, tie_weights, strict):
                         "tied. Consider using tie_weights=False"
                     )
         wanted |= {name: given[id(value)][1] for name, value in named.items() if id(value) in given}
-    unknown, missing = sorted(wanted.keys() - set(named)), sorted(set(named) - wanted.keys())
-    if strict and (unknown or missing):
+    if strict and wanted.keys() != named.keys():
+        unknown, missing = sorted(wanted.keys() - named.keys()), sorted(named.keys() - wanted.keys())
         texts = []
         if unknown:
             texts.append(f"Unexpected key(s): {', '.join(map(repr, unknown))}.")
@@ -127,21 +141,39 @@ def _replaced(module, tensors, tie_weights, strict):
         raise RuntimeError(
             f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(texts)
         )
-    swapped = {}
-    try:
-        for name, value in wanted.items():
-            owner, leaf = _owner(module, name)
-            if not isinstance(value, Tensor) and value is not None:
-                raise TypeError(f"{value} is not an instance of torch.Tensor")
-            table = _table(owner, leaf, name)
-            swapped.setdefault((id(table), leaf), (name, table, leaf, table.get(leaf, _ABSENT)))
-            table[leaf] = value
-        yield
-    finally:
-        for name, table, leaf, before in swapped.values():
+    return wanted
+
+
+class _replaced:
+    """A block in which the module has the tensors of a dict in the place of its own."""
+
+    __slots__ = ("given", "swapped", "tensors")
+
+    def __init__(self, module, tensors, tie_weights, strict):
+        self.given, self.tensors, self.swapped = (module, tie_weights, strict), tensors, {}
+
+    def __enter__(self):
+        module, *options = self.given
+        named, places = _registered(module)
+        try:
+            for name, value in _wanted(module, named, self.tensors, *options).items():
+                place = places.get(name)
+                if place is None:
+                    owner, leaf = _owner(module, name)
+                if not isinstance(value, Tensor) and value is not None:
+                    raise TypeError(f"{value} is not an instance of torch.Tensor")
+                table, leaf = place or (_table(owner, leaf, name), leaf)
+                self.swapped.setdefault((id(table), leaf), (name, table, leaf, table.get(leaf, _ABSENT)))
+                table[leaf] = value
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error):
+        for name, table, leaf, before in self.swapped.values():
             # What the forward put there instead, the caller finds in the dict.
-            if name in tensors and leaf in table:
-                tensors[name] = table[leaf]
+            if name in self.tensors and leaf in table:
+                self.tensors[name] = table[leaf]
             if before is _ABSENT:
                 table.pop(leaf, None)
             else:
