@@ -212,9 +212,12 @@ Ref<PyObject> tapes() { return checked(PyImport_ImportModule("rushlight.func._li
 
 // A tape holds what its steps read: it is told before that changes.
 void tell_tapes(Tensor* written) {
+  std::vector<uint64_t> told;  // what is called may begin and end levels
   for (const Level& level : levels) {
-    if (level.kind != Level::tape) continue;
-    checked(PyObject_CallMethod(tapes().get(), "before_write", "KO", (unsigned long long)level.number,
+    if (level.kind == Level::tape) told.push_back(level.number);
+  }
+  for (uint64_t number : told) {
+    checked(PyObject_CallMethod(tapes().get(), "before_write", "KO", (unsigned long long)number,
                                 written->object()));
   }
 }
