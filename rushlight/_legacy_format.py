@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C, _utils
+from rushlight._untyped_storage import as_ever
 from rushlight.storage import TypedStorage, UntypedStorage
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
@@ -118,7 +119,7 @@ class _Deferred:
                 raise pickle.UnpicklingError(f"the pickle is damaged: {view} is no part of a storage")
             _, offset, size = view
             begin, end = offset * dtype.itemsize, (offset + size) * dtype.itemsize
-            storage = UntypedStorage._of(storage._all()[begin:end].clone())
+            storage = UntypedStorage._of(as_ever(storage._all()[begin:end].clone))
         return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
     def read(self, file: Any, key: Any) -> None:

@@ -40,18 +40,20 @@ def _deepcopy(self, memo):
             "__deepcopy__() if it is intended behavior for new_empty() to return an instance of a different "
             "type."
         )
+    from rushlight._untyped_storage import as_ever
+
     plain = _C.as_subclass(self.detach(), Tensor)
     if plain.is_meta:
         copy = _C.empty_strided(tuple(plain.shape), plain.stride(), plain.dtype, plain.device)
     elif plain.is_conj() or plain.is_neg():
-        copy = plain.clone()
+        copy = as_ever(plain.clone)
     else:
         # The memory is copied once, however many tensors are on it.
         storage = plain.untyped_storage()
         key = ("storage", storage.data_ptr() or id(storage))
         if key not in memo:
             # With the original, whose address is not to be given to another meanwhile.
-            memo[key] = storage._all().clone(), plain
+            memo[key] = as_ever(storage._all().clone), plain
         copy = _C.on_storage(
             memo[key][0], plain.dtype, plain.storage_offset(), tuple(plain.shape), plain.stride()
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -18,6 +19,14 @@ _objects: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 # What was set on an object that nobody held any more, for the next one: class and attributes, by the number
 # of the memory.
 _attributes: dict[int, tuple[type, dict[str, Any]]] = {}
+
+
+def as_ever(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a function gives where no function is transformed: bytes belong to no level of torch.func."""
+    levels = _C.all_levels()
+    if not levels:
+        return function(*args, **kwargs)
+    return _C.below_level(levels[0][0], partial(function, **kwargs), *args)
 
 
 def _is_sequence(value: Any) -> bool:
@@ -247,7 +256,7 @@ class UntypedStorage(StorageBase):
                 )
             part = self._all()[start : max(start, stop)]
             if part.is_meta:
-                return type(self)._of(part.clone())
+                return type(self)._of(as_ever(part.clone))
             _C.hold_storage(part)  # the slice must not be left behind by a storage that moves
             return type(self)._of(_C.from_buffer(_C.export_buffer(part))[0])
         at = self._position(index, TypeError)
@@ -304,7 +313,7 @@ class UntypedStorage(StorageBase):
 
     def clone(self) -> UntypedStorage:
         """A copy."""
-        return type(self)._of(self._all().clone())
+        return type(self)._of(as_ever(self._all().clone))
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         """Overwrites these bytes with those of `source`, which must be as many."""
@@ -385,7 +394,7 @@ class UntypedStorage(StorageBase):
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
         key = ("storage", self.data_ptr() or id(self))  # as the copy of a tensor on it has it
         if key not in memo:
-            memo[key] = self._all().clone(), self
+            memo[key] = as_ever(self._all().clone), self
         return UntypedStorage._of(memo[key][0])
 
     def __reduce__(self) -> tuple:

@@ -15,7 +15,14 @@ from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C
-from rushlight._untyped_storage import UntypedStorage, check_device, check_size, rows, storage_from_bytes
+from rushlight._untyped_storage import (
+    UntypedStorage,
+    as_ever,
+    check_device,
+    check_size,
+    rows,
+    storage_from_bytes,
+)
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -263,7 +270,7 @@ class TypedStorage:
         if isinstance(dtype, str):
             dtype = getattr(rushlight, dtype.removeprefix("torch."))
         wanted = dtype if isinstance(dtype, _C.dtype) else dtype.dtype
-        return _typed_storage(UntypedStorage._of(self._elements().to(wanted)), wanted)
+        return _typed_storage(UntypedStorage._of(as_ever(self._elements().to, wanted)), wanted)
 
     @classmethod
     def from_buffer(
@@ -382,7 +389,7 @@ for _name, _held in list(vars(TypedStorage).items()):
 def _conversion(name: str, dtype: _C.dtype) -> None:
     def convert(self: Any) -> TypedStorage:
         if not isinstance(self, TypedStorage):
-            return _typed_storage(UntypedStorage._of(self._all().to(dtype)), dtype)
+            return _typed_storage(UntypedStorage._of(as_ever(self._all().to, dtype)), dtype)
         return self.type(dtype)
 
     convert.__name__ = convert.__qualname__ = name
