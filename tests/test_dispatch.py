@@ -457,3 +457,22 @@ def test_errors_call_a_wrapper_what_it_claims_to_be():
     x.register_hook(lambda grad: Pair(torch.ones(2).double(), torch.ones(2).double()))
     with pytest.raises(RuntimeError, match=r"\(was torch.FloatTensor got torch.DoubleTensor\)"):
         (x * 2).sum().backward()
+
+
+def test_a_view_that_a_mode_answers_with_leaves_the_base_that_it_had():
+    pairs, x = torch.ones(2, dtype=torch.complex64), torch.ones(4)
+    answers = [torch.view_as_real(pairs)]
+
+    class Other(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return answers.pop() if func is torch.ops.aten.view.default else func(*args, **(kwargs or {}))
+
+    with Other():
+        view = x.view(2, 2)
+    assert view._base is x
+    del view
+    gc.collect()
+    # Neither is held by anybody any more.
+    torch.utils.swap_tensors(x, torch.zeros(4))
+    torch.utils.swap_tensors(pairs, torch.zeros(2, dtype=torch.complex64))
+    assert not x.any() and not pairs.any()

@@ -15,6 +15,7 @@
 #include "tensor_type.h"
 
 namespace rl {
+uint32_t conversion_holds(const Extra* extra);  // graph/history.cpp
 
 bool dispatching_now = false;
 bool only_classes_asked = false;
@@ -92,6 +93,8 @@ void make_view(Tensor* of, Tensor* t) {
   extra->origin = ViewOrigin::ordinary;
   Tensor* base = of->extra && of->extra->base && of->extra->differentiable_view ? of->extra->base : of;
   if (base == t || extra->base == base) return;
+  if (extra->base) extra->base->held_by -= conversion_holds(extra);
+  Py_CLEAR(extra->steps);  // which lead from the base that it had
   Py_INCREF(base->object());
   set_held(extra->base, base);
   extra->differentiable_view = true;
