@@ -2,6 +2,7 @@
 the examples; also in place, nested, of the examples' gradients and tangents, and of gradients through a
 batch."""
 
+import itertools
 import re
 from functools import partial
 
@@ -461,3 +462,24 @@ def test_tangents_of_a_dual_level_within_a_batch(function):
 
     found = rushlight.vmap(pushed)(batch)
     assert all(same(found[i], pushed(batch[i]), 1e-9) for i in range(4))
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (0,), (2, 3), (2, 0)])
+def test_layers_without_features(lead):
+    linear = rushlight.nn.functional.linear
+    for batch, features, rows in itertools.product((0, 2), (0, 1, 3), (0, 2)):
+        x, weight = rushlight.ones(batch, *lead, features), rushlight.ones(batch, rows, features)
+        one, table, bias = (
+            rushlight.ones(*lead, features),
+            rushlight.ones(rows, features),
+            rushlight.ones(rows),
+        )
+        for *given, dims in ((x, weight, bias, (0, 0, None)), (one, weight, bias, (None, 0, None)),
+                             (x, table, bias, (0, None, None))):  # fmt: skip
+            found = rushlight.vmap(linear, dims)(*given)
+            assert found.shape == (batch, *lead, rows) and bool((found == features + 1).all())
+        indices = rushlight.zeros(batch, 2, dtype=rushlight.int64)
+        picked = rushlight.vmap(lambda x, i: x.index_select(0, i))(
+            rushlight.ones(batch, 3, features), indices
+        )
+        assert picked.shape == (batch, 2, features)

@@ -183,7 +183,7 @@ def index_select(op: Any, batch: Batch, x: Any, index: Any, dim: int) -> Any:
         parted = flat.reshape(*x.shape[: at - 1], *(index.shape if index.dim() > 1 else (batch.size, 1)),
                               *x.shape[at:])  # fmt: skip
         return ops.permute(parted, (at - 1, *range(at - 1), *range(at, parted.dim())))
-    index = index.reshape(batch.size, *(1,) * (at - 1), -1, *(1,) * (count - at))
+    index = index.reshape(batch.size, *(1,) * (at - 1), math.prod(index.shape[1:]), *(1,) * (count - at))
     return ops.gather(x, index.expand(batch.size, *x.shape[1:at], index.shape[at], *x.shape[at + 1 :]), at)
 
 

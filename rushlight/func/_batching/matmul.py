@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rushlight.func._batching.table import Batch, Tensor, aligned, batching, example_by_example, ops
@@ -68,9 +69,9 @@ def linear_unbiased(op: Any, batch: Batch, x: Any, weight: Any) -> Any:
     if not on_weight:
         return _product(x, weight.mT)
     if on_x:
-        rows = x.reshape(batch.size, -1, x.shape[-1])
+        rows = x.reshape(batch.size, math.prod(x.shape[1:-1]), x.shape[-1])
         return _product(rows, weight.mT).reshape(*x.shape[:-1], weight.shape[1])
-    out = _product(x.reshape(-1, x.shape[-1]), weight.mT)
+    out = _product(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), weight.mT)
     return out.reshape(batch.size, *x.shape[:-1], weight.shape[1])
 
 
