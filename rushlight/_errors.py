@@ -12,6 +12,13 @@ from rushlight._annotations import Any
 Place = tuple[str, int, str]  # file, line, function
 
 
+def module_of(variables: dict[str, Any]) -> str:
+    """The name of the module of these globals. In torch's place a module of ours bears torch's."""
+    name = variables.get("__name__", "")
+    spec = variables.get("__spec__") if name.startswith("torch") else None
+    return name if spec is None else spec.name
+
+
 def _source_line(file: str, line: int) -> str:
     """The text of a line as a traceback shows it; empty if it cannot be read."""
     import linecache

@@ -34,6 +34,7 @@ from collections.abc import Iterable
 
 from rushlight import _C
 from rushlight._annotations import Any
+from rushlight._errors import module_of
 from rushlight._type_names import type_name
 
 _WORDS = {
@@ -146,7 +147,7 @@ def signatures_of(function: Any) -> Any:
 def examine(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
     """Raises torch's TypeError if none of the function's signatures takes the arguments. Returns others in
     their place if torch makes them of these: a float of an int beyond 64 bits, a string of bytes."""
-    caller = sys._getframe(1).f_globals.get("__name__", "")
+    caller = module_of(sys._getframe(1).f_globals)
     hands_on = caller.startswith(("rushlight.nn.", "rushlight.optim.")) and not caller.startswith(
         "rushlight.nn.functional"
     )

@@ -6,7 +6,7 @@ import sys
 
 from rushlight import _C
 from rushlight._annotations import Any
-from rushlight._errors import explain_operands
+from rushlight._errors import explain_operands, module_of
 from rushlight._named_operators import python_method
 from rushlight._size import Size
 from rushlight._tensor_copies import _deepcopy, _reduce_ex, _setstate
@@ -134,7 +134,7 @@ def _refuse_inside(method, more=""):
     """What changes a tensor for the outer graph alone has no meaning where a function is transformed."""
     from rushlight.func._allowed import allowed
 
-    ours = sys._getframe(2).f_globals.get("__name__", "").startswith(("rushlight.ops.", "rushlight._"))
+    ours = module_of(sys._getframe(2).f_globals).startswith(("rushlight.ops.", "rushlight._"))
     if not ours and (method != "requires_grad_()" or not allowed.in_place_requires_grad):
         raise RuntimeError(
             f"You are attempting to call Tensor.{method}{more} inside of a function being transformed by a "

@@ -73,6 +73,49 @@ print(x.grad)
     assert (result.returncode, result.stdout, result.stderr) == (0, "tensor(6.)\n", "")
 
 
+def test_own_modules_are_known_by_their_own_names(program):
+    """What is ours is told by the module that it was made in, which bears torch's name there."""
+    result = program("""\
+import torch
+import torch.nn.functional as F
+
+x = torch.rand(3, 2)
+losses = [
+    lambda x: F.pdist(x).sum(),
+    lambda x: torch.cdist(x, x + 1).sum(),
+    lambda x: F.embedding_bag(torch.tensor([[0, 1]]), x).sum(),
+]
+for loss in losses:
+    leaf = x.clone().requires_grad_()
+    loss(leaf).backward()
+    assert torch.allclose(torch.func.grad(loss)(x), leaf.grad)
+    assert torch.allclose(torch.vmap(torch.func.grad(loss))(x[None])[0], leaf.grad)
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+refused = 0
+for call in (
+    lambda: torch.func.grad(lambda x: Double.apply(x).sum())(x),
+    lambda: torch.func.grad(lambda x: x.requires_grad_().sum())(x),
+    lambda: torch.distributions.Distribution(validate_args=False).expand((2,)),
+):
+    try:
+        call()
+    except (RuntimeError, NotImplementedError):
+        refused += 1
+print(refused)
+""")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "3\n", "")
+
+
 SHOW = """\
 import os, sys
 print(__name__, os.path.basename(globals().get("__file__", "none")), sys.argv, os.path.basename(sys.path[0]))

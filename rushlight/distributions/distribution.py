@@ -74,7 +74,7 @@ class Distribution:
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distributions for a larger batch."""
         ours = next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__))
-        if _instance is None and ours.__module__ in (__name__, f"{__package__}.exp_family"):
+        if _instance is None and ours.__module__ in (Distribution.__module__, f"{__package__}.exp_family"):
             raise NotImplementedError
         new = self._get_checked_instance(ours, _instance)
         batch_shape = rushlight.Size(batch_shape)

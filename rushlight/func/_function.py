@@ -8,11 +8,13 @@ parts are those of the first one, each run on a batch (`generate_vmap_rule`).
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rushlight import _C
+from rushlight._errors import module_of
 from rushlight.autograd.function import Function, _bind, _SingleLevelFunction
 from rushlight.func._allowed import allowed
 from rushlight.func._tensor import BATCH, TAPE, Tensor
@@ -42,7 +44,8 @@ def apply(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`cls.apply` inside transforms; called by the native code."""
     separate = cls.setup_context is not _SingleLevelFunction.setup_context
     if not separate:
-        home = cls.__module__
+        made_in = sys.modules.get(cls.__module__)
+        home = cls.__module__ if made_in is None else module_of(vars(made_in))
         ours = home.startswith("rushlight.") and not home.startswith(_AS_WRITTEN)
         if allowed.single_level_function or (ours and cls.__name__ != "CheckpointFunction"):
             return _C.apply_function(cls, *args)

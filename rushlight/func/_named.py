@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight._errors import module_of
 from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, TAPE, Tensor
 from rushlight.utils._pytree import tree_map
 
@@ -134,11 +135,11 @@ def _is_asked_for() -> bool:
     """Whether the write is what the program, or a module, has called a function of ours for."""
     called: Any = None
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_KERNELS):
+    while frame is not None and module_of(frame.f_globals).startswith(_KERNELS):
         called, frame = frame, frame.f_back
     if called is None or called.f_code.co_name.endswith("_"):
         return True
-    in_general = called.f_globals["__name__"] == "rushlight.ops._public"  # what methods in place are made of
+    in_general = module_of(called.f_globals) == "rushlight.ops._public"  # what methods in place are made of
     return in_general or bool(called.f_locals.get("inplace"))
 
 
