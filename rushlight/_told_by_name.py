@@ -63,7 +63,7 @@ tolist trace trunc trunc_ untyped_storage values zero_
 _FUNCTIONS = {
     "cdist", "norm", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot", "unique",
     "unique_consecutive", "einsum", "broadcast_tensors", "atleast_1d", "atleast_2d", "atleast_3d",
-    "block_diag", "meshgrid", "cartesian_prod", "chain_matmul",
+    "block_diag", "lu", "meshgrid", "cartesian_prod", "chain_matmul",
 }  # fmt: skip
 
 # What torch has as a call of a method.
@@ -82,6 +82,7 @@ class Told(NamedTuple):
     options: dict[str, Any] | None
     in_python: bool
     alone: bool = False
+    several: bool = False  # tensors without a number
     keywords: int = 0  # how many of the options are taken by name only
 
 
@@ -100,6 +101,8 @@ def _told(function: Callable) -> Told | None:
     if native or not (space == "torch.nn.functional" or (space == "torch.functional" and name in _FUNCTIONS)):
         return None
     parameters = list(inspect.signature(function).parameters.values())
+    if name == "meshgrid":
+        return Told((), {"indexing": None}, in_python=True, several=True)
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         return Told((), None, in_python=True)
     if name == "split":
@@ -115,6 +118,8 @@ def _told(function: Callable) -> Told | None:
 def _filled(told: Told, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """As they were given, if they do not fit: the function refuses them itself."""
     options, names = told.options, told.required
+    if options and told.several:
+        return args, options | kwargs
     if options is None or len(args) > len(names) + len(options) - told.keywords:
         return args, kwargs
     given = dict(zip((*names, *options), args, strict=False))

@@ -166,6 +166,7 @@ def _(torch):
         x.norm(1), x.split(1, 1), x.unique(True), x.sum().backward(), x.abs(), x.numel(), x.sin(), x.sum(0)
         functional.sigmoid(x), functional.tanh(x), x.nelement(), x.ndimension()
         x.dim(), x.detach(), x.retain_grad(), repr(x), torch.sin(x), x.t(), torch.einsum("ij->i", x)
+        torch.lu(x), torch.meshgrid(x[0], x[0])
 
     values = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     with Mode():
