@@ -177,6 +177,16 @@ def item(tensor: Tensor) -> Any:
     return ask(handle_named("_local_scalar_dense.default"), (tensor,), {})
 
 
+def any_nan(tensor: Tensor) -> bool:
+    """Whether a gradient that somebody is asked about has a NaN; called in anomaly mode."""
+    before = _C.set_grad_enabled(False)
+    try:
+        found = _C.below_autograd(ask, handle_named("_is_any_true.default"), (tensor.isnan(),), {})
+        return bool(found.item())
+    finally:
+        _C.set_grad_enabled(before)
+
+
 def view_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     """Asks about `tensor.view(dtype)`; called by the native code."""
     return _C.below_autograd(ask, handle_named("view.dtype"), (tensor, dtype), {})

@@ -1,6 +1,7 @@
 #include "errors.h"
 
 #include "../python/lazy_views.h"
+#include "../python/levels.h"
 #include "../python/primitive.h"
 #include "dispatching.h"
 #include "rules.h"
@@ -57,6 +58,15 @@ void warn_once(const std::string& text, const char* about) {
   checked(PyObject_CallMethod(module.get(), "warn_once", "sOz", text.c_str(), PyExc_UserWarning, about));
 }
 
+namespace {
+[[noreturn]] void fail_for_nan(Node* node, size_t nr) {
+  fail_at(
+      PyExc_RuntimeError,
+      "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(nr) + "th output.",
+      {{"The forward operation ran", node->source}}, "");
+}
+}  // namespace
+
 void check_for_nan(Node* node, size_t nr, Tensor* result) {
   Ref<PyObject> held;  // of a sparse tensor: its values
   if (is_any_sparse(result)) {
@@ -64,16 +74,20 @@ void check_for_nan(Node* node, size_t nr, Tensor* result) {
     if (!is_plain_tensor(held.get())) return;
     result = as_tensor(held.get());
   }
-  if (!is_differentiable(result->dtype) || result->is_meta()) return;
+  if (!is_differentiable(result->dtype)) return;
+  // A class knows what is inside, a mode looks on.
+  if (!held && !is_leveled(result) && asks_dispatch(result)) {
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
+    Ref<PyObject> any = checked(PyObject_CallMethod(module.get(), "any_nan", "O", result->object()));
+    if (any.get() == Py_True) fail_for_nan(node, nr);
+    return;
+  }
+  if (result->is_meta()) return;
   bool parts = is_complex(result->dtype);
   TensorRef wide = contiguous(cast(resolved(result).get(), parts ? DType::c128 : DType::f64).get());
   auto* values = reinterpret_cast<const double*>(wide->data());
   for (int64_t k = 0; k < wide->numel << parts; k++) {
-    if (values[k] == values[k]) continue;
-    fail_at(
-        PyExc_RuntimeError,
-        "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(nr) + "th output.",
-        {{"The forward operation ran", node->source}}, "");
+    if (values[k] != values[k]) fail_for_nan(node, nr);
   }
 }
 

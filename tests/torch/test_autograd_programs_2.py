@@ -208,6 +208,30 @@ def _(torch):
     return import_module(f"{torch.__name__}.fx").symbolic_trace(Net()).code
 
 
+@case("anomaly mode finds NaN inside of wrappers, and modes look on while it does")
+def _(torch):
+    pair, log = pair_type(torch), []
+    mode = import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode
+
+    class Log(mode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            log.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    good, bad = torch.tensor([4.0, 9.0]), torch.tensor([4.0, -1.0])
+    found = []
+    for check in (True, False):
+        with torch.autograd.set_detect_anomaly(True, check_nan=check):
+            for x in (pair(good, good), pair(good, bad), pair(bad, good)):
+                x.requires_grad_()
+                found.append(err(x.sqrt().sum().backward) or x.grad)
+            for x in (good, bad):
+                y = x.clone().requires_grad_().sqrt()
+                with Log():
+                    found.append(err(y.backward, torch.ones(2)))
+    return found, log
+
+
 NOTED = ("aten::sin", "aten::cos", "aten::tan", "aten::mul", "user", "MulBackward0")
 
 
