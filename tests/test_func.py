@@ -637,3 +637,20 @@ def test_a_result_that_is_the_same_for_all_examples_has_them_where_they_are_want
     out = vmap(lambda x: same, out_dims=place)(torch.ones(4))
     assert torch.equal(out, vmap(lambda x: same * x, out_dims=place)(torch.ones(4)))
     assert out.shape[place] == 4 and torch.equal(out.select(place, 3), same)
+
+
+def test_constants_are_computed_within_as_without():
+    data = torch.tensor([[1.5, -2.0], [0.0, 4.0]], dtype=torch.float64)
+    functions = [
+        lambda: torch.histc(data, 3),
+        lambda: torch.nonzero_static(data, size=5),
+        lambda: data.to_sparse().to_dense(),
+        lambda: torch.signal.windows.hann(5),
+        lambda: torch.unique(data),
+        lambda: copy.deepcopy(data),
+        lambda: data.to_sparse() @ data,
+    ]
+    for function in functions:
+        seen = []
+        grad(lambda x, f=function, seen=seen: (seen.append(f()), x.sum())[1])(torch.ones(2))
+        assert torch.equal(seen[0] * 1, function())

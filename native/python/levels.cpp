@@ -201,6 +201,23 @@ int64_t innermost_derivative() {
   return -1;
 }
 
+// Whether what an operation makes belongs to that level too: not what classes of their own answer for, as
+// those of sparse tensors, nor views.
+bool joins_derivative(const Primitive& op, PyObject* const* args) {
+  if (op.options & Primitive::VIEW || op.name.starts_with("to_sparse") || op.name.starts_with("sparse_") ||
+      op.name == "to_compressed" || op.name == "to_mkldnn")
+    return false;
+  auto plain = [](PyObject* o) { return !is_tensor(o) || is_leveled(o) || !dispatches(as_tensor(o)); };
+  for (int i = 0; i < op.input_count; i++) {
+    if (!plain(args[i])) return false;
+    if (!(op.list_inputs >> i & 1) || !PyTuple_Check(args[i])) continue;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args[i]); k++) {
+      if (!plain(PyTuple_GET_ITEM(args[i], k))) return false;
+    }
+  }
+  return true;
+}
+
 Ref<PyObject> tuple_of(PyObject* const* values, size_t count) {
   Ref<PyObject> tuple = checked(PyTuple_New(Py_ssize_t(count)));
   for (size_t i = 0; i < count; i++) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), Py_NewRef(values[i]));
@@ -410,7 +427,7 @@ Raised::Raised(const Primitive& op, PyObject* const* given, bool in_place) : arg
     check_captured(op, given);
     if (is_tensor(given[0])) tell_tapes(as_tensor(given[0]));
   }
-  if (!in_place && !(op.options & Primitive::VIEW) && !levels.empty())
+  if (!in_place && !levels.empty() && joins_derivative(op, given))
     place = std::max(place, innermost_derivative());
   if (place < 0 && !ended) return;
   for (size_t i = 0; i < count; i++) {

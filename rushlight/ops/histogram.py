@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C, return_types
+from rushlight.ops._examples import filled
 from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
@@ -35,7 +36,7 @@ def _counted(place, inside, bins, weight, dtype, device):
         weight = _C.full((place.numel(),), 1, _C.float64, device)
     else:
         weight = weight.reshape(-1)[inside].double()
-    return counts.scatter_add_(0, place, weight).to(dtype)
+    return filled(_C.ops.scatter_add, counts, place, weight, 0).to(dtype)
 
 
 _SAME = (

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rushlight import _C, return_types
 from rushlight._versions import uncounted
 from rushlight.ops._again import looked_on
+from rushlight.ops._examples import writable
 from rushlight.ops._public import (
     FUNCTIONS,
     Tensor,
@@ -195,7 +196,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     if input.is_meta:
         return _C.full((size, input.dim()), fill_value, _C.int64, input.device)
     found = input.nonzero()[:size]
-    result = _C.full((size, input.dim()), fill_value, _C.int64, input.device)
+    result = writable(_C.full((size, input.dim()), fill_value, _C.int64, input.device), found)
     with uncounted(result):
         result[: found.size(0)] = found
     return result if out is None else write_apart(out, result, input, exact=_LONG)

@@ -58,7 +58,8 @@ def _window(shape: Callable, M: Any, sym: bool, dtype: Any, device: Any, require
         window = _C.full((M,), 1.0, _C.float64, None)
     dtype = dtype or rushlight.get_default_dtype()
     device = (_device(None) or "cpu") if device is None else device
-    return window.to(dtype=dtype, device=device).requires_grad_(bool(requires_grad))
+    window = window.to(dtype=dtype, device=device)
+    return window.requires_grad_() if requires_grad else window
 
 
 def _is_int(M: Any) -> bool:
