@@ -1,6 +1,7 @@
-// Writes that are refused where functions are transformed, in torch's words.
+// Writes and random numbers that are refused where functions are transformed, in torch's words.
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "levels.h"
 
@@ -81,6 +82,24 @@ void refuse_captured_write(const Primitive& op, PyObject* const* args) {
         "operation (aten::%s) that would mutate a captured Tensor. This is not supported; please rewrite the "
         "function being transformed to explicitly accept the mutated Tensor(s) as inputs.",
         shown);
+}
+
+void check_randomness(const Primitive& op, std::string_view randomness) {
+  if (randomness.empty() && op.name != "binomial") {  // which torch draws for the batch at once
+    fail(PyExc_RuntimeError,
+         "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+         "operations outside of vmap as a workaround");
+  }
+  if (randomness == "error") {
+    fail(PyExc_RuntimeError,
+         "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+         "'different' randomness flags on vmap or perform the randomness operation out of vmap");
+  }
+  if (randomness == "different") {
+    fail(PyExc_RuntimeError,
+         "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like "
+         "same randomness. If this is necessary for your usage, please file an issue with functorch.");
+  }
 }
 
 }  // namespace rl

@@ -549,22 +549,7 @@ void check_drawing(const Primitive& op) {
     if (levels[i].kind != Level::batch) continue;
     const char* randomness = PyUnicode_AsUTF8(levels[i].randomness);
     if (!randomness) throw PythonError{};
-    if (!*randomness) {
-      if (op.name == "binomial") return;  // which torch draws for the batch at once
-      fail(PyExc_RuntimeError,
-           "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
-           "operations outside of vmap as a workaround");
-    }
-    if (!std::strcmp(randomness, "error")) {
-      fail(PyExc_RuntimeError,
-           "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
-           "'different' randomness flags on vmap or perform the randomness operation out of vmap");
-    }
-    if (!std::strcmp(randomness, "different")) {
-      fail(PyExc_RuntimeError,
-           "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like "
-           "same randomness. If this is necessary for your usage, please file an issue with functorch.");
-    }
+    check_randomness(op, randomness);
   }
 }
 

@@ -8,6 +8,8 @@
 // as it was when the transform began. So the derivatives of two levels never mix. Start with `Raised`, which
 // brings the arguments of a call to one level, and `at_level`, which computes there.
 #pragma once
+#include <string_view>
+
 #include "primitive.h"
 
 namespace rl {
@@ -29,6 +31,8 @@ bool in_batch_of_gradients();  // whether it is a backward of a batch (`is_grads
                                      int64_t depth);
 [[noreturn]] void refuse_captured_write(const Primitive& op, PyObject* const* args);
 bool is_part_of_operation(const Primitive& op, PyObject* const* args);
+// A random operation on what is the same for all examples of a batch.
+void check_randomness(const Primitive& op, std::string_view randomness);
 
 // Refuses to draw, for all examples of a batch at once, what should differ or was not to be drawn.
 void check_drawing(const Primitive& op);
