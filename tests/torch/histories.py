@@ -4,6 +4,7 @@ and what became of everything in the end, in a form that two libraries can be co
 
 import copy
 import functools
+import pickle
 import random
 import re
 import warnings
@@ -184,7 +185,7 @@ def run(torch, lines):
     def f(z):
         return (z * z).sin()
 
-    names = {"torch": torch, "copy": copy, "log": log, "f": f, **functions(torch)}
+    names = {"torch": torch, "copy": copy, "pickle": pickle, "log": log, "f": f, **functions(torch)}
     names |= {"F": torch.nn.functional, "fw": torch.autograd.forward_ad}
     names["checkpoint"] = torch.utils.checkpoint.checkpoint
     names["selective"] = functools.partial(
@@ -245,7 +246,8 @@ def run(torch, lines):
         made = [name for name in ("x", "w", "c", "e", *(name for _, _, name, _ in lines)) if name in names]
         told += [[f"in the end {name}", _told(torch, names[name])] for name in made]
     # Said once in a process, of torch's own use of its compiler, or by Rushlight alone.
-    passed = ("Using backward() with create_graph", "`torch.jit", "backward hook <", "a value needed for")
+    passed = ("Attempted to insert a get_attr", "index_reduce() is in beta", "Default grid_sample")
+    passed += ("Using backward() with create_graph", "`torch.jit", "backward hook <", "a value needed for")
     heard = {_first(w.message).split(" (Triggered")[0][:60] for w in caught}
     told.append(["warned", *sorted(words for words in heard if not words.startswith(passed))])
     return told
