@@ -103,6 +103,7 @@ from rushlight._underscored import _dirichlet_grad as _dirichlet_grad
 from rushlight._compile import _disable_dynamo as _disable_dynamo
 from rushlight._private import _efficientzerotensor as _efficientzerotensor
 from rushlight.nn.functional.attention import _fused_sdp_choice as _fused_sdp_choice
+from rushlight._underscored import _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type
 from rushlight._underscored import _int_mm as _int_mm
 from rushlight._private import _is_all_true as _is_all_true
 from rushlight._private import _is_any_true as _is_any_true
