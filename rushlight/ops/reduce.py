@@ -65,7 +65,8 @@ derivative("mean", x=lambda g, x_shape: _mean_gradient(g, x_shape, None, False))
 derivative("mean_dim", x=_mean_gradient, node="MeanBackward1")
 derivative(
     "nansum",
-    x=lambda g, x, dim, keepdim: ops.choose(ops.eq(x, x), ops.restore(g, x.shape, dim, keepdim), 0),
+    # A product, as in torch: the mean of nothing but NaN has a gradient of NaN.
+    x=lambda g, x, dim, keepdim: ops.restore(g, x.shape, dim, keepdim) * ops.eq(x, x),
 )
 
 

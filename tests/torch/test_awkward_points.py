@@ -109,6 +109,8 @@ FIRST = {
     "std": (lambda lib: lambda x, y: lib.cat([x, y]).std(), [(1.5, 1.5)]),
     "max": (lambda lib: lambda x, y: lib.cat([x, y]).max(), [(1.0, 1.0), (NAN, 1.0)]),
     "amax": (lambda lib: lambda x, y: lib.cat([x, y]).amax(), [(1.0, 1.0), (2.0, 1.0)]),
+    "nanmean": (lambda lib: lambda x, y: lib.cat([x, y]).nanmean(), [(NAN, NAN), (NAN, 1.0)]),
+    "nansum": (lambda lib: lambda x, y: lib.cat([x, y]).nansum().sqrt(), [(NAN, NAN), (NAN, 0.0)]),
 }  # fmt: skip
 
 
