@@ -196,8 +196,6 @@ void refuse_stale_view(Tensor* t, const std::string& step) {
   }
 }
 
-// How often more than other views one that converts its base holds it: torch keeps the base twice for each
-// conversion on the way (Tensor::held_by).
 uint32_t conversion_holds(const Extra* extra) {
   uint32_t conversions = 0;
   for (Py_ssize_t i = 0; extra->steps && i < PyTuple_GET_SIZE(extra->steps); i++) {

@@ -119,6 +119,9 @@ bool was_detached(const Edge& edge);  // the tensor that was this output
 // The steps that made a view, whose `steps` are known, taken of another tensor.
 TensorRef view_again(Tensor* view, Tensor* of);
 void refresh_view(Tensor* t, bool asked = false);  // asked: by the user, who is told that there is none
+// How often more than other views one that converts its base holds it: torch keeps the base twice for each
+// conversion on the way (Tensor::held_by).
+uint32_t conversion_holds(const Extra* extra);
 extern thread_local bool replays_views
     __attribute__((tls_model("initial-exec")));  // inside _force_original_view_tracking(True)
 void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view);  // what made a view

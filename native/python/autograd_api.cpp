@@ -21,7 +21,6 @@
 
 namespace rl {
 
-uint32_t conversion_holds(const Extra* extra);  // graph/history.cpp
 namespace {
 
 Tensor* tensor_argument(PyObject* o, const char* function) {

@@ -15,7 +15,6 @@
 #include "tensor_type.h"
 
 namespace rl {
-uint32_t conversion_holds(const Extra* extra);  // graph/history.cpp
 
 bool dispatching_now = false;
 bool only_classes_asked = false;

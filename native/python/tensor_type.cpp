@@ -36,10 +36,6 @@ Tensor* self_tensor(PyObject* self) { return as_tensor(self); }
 
 // ---- life
 
-}  // namespace
-uint32_t conversion_holds(const Extra* extra);  // graph/history.cpp
-namespace {
-
 void clear_extra(Tensor* t) {
   Extra* extra = std::exchange(t->extra, nullptr);
   if (!extra) return;

@@ -98,7 +98,8 @@ derivative(
     shows="c",
 )
 
-# ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
+# ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0. The gradient of a square is
+# the engine's own unless it is recorded, when x ** 1 keeps the chain of derivatives whole.
 derivative(
     "pow_scalar",
     x=lambda g, x, s: _pow_number(g, x, s) if s != 2 or _recording() else g * (2 * _conj(x)),
@@ -448,8 +449,6 @@ def _is_zero(x):
 
 
 def _pow_number(g, x, exponent):
-    if exponent == 2 and not _recording():  # when recorded, x ** 1 keeps the chain of derivatives whole
-        return g * (2 * _conj(x))
     if exponent == 0:
         return _zeros(g)
     return g * _conj(exponent * x ** (exponent - 1))
