@@ -3,6 +3,8 @@
 Where nothing is recorded, a term of an input that does not move is left out. In the graph it is there: the
 derivative of a tangent by a factor that it does not depend on exists and is zero, and who walks the graph
 finds the sum that torch makes. What stands for the missing tangents are zeros that are not computed with.
+
+These are the table's column `recorded`: formula(op, args, tangents, result).
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def _zero_product(factors: tuple, out: Tensor, name: str = "") -> Tensor:
     return _C.name_node(term, name or out.grad_fn.name()) if term.requires_grad else term
 
 
-def _product(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def product(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     """One term per factor."""
     total: Any = None
     for i, tangent in enumerate(tangents):
@@ -57,7 +59,7 @@ def _product(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     return total
 
 
-def _sum_of_product(times: Any, name: str) -> Any:
+def sum_of_product(times: Any, name: str) -> Any:
     def formula(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
         """b * input + a * times(x, y)."""
         (_, x, y), (beta, alpha) = args[:3], args[3:]
@@ -72,52 +74,55 @@ def _sum_of_product(times: Any, name: str) -> Any:
     return formula
 
 
-def _mul(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def mul(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     (a, b), (s, t) = args, _filled(args, tangents, out)
     return t * _tensor(a, out) + s * _tensor(b, out)
 
 
-def _div(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def div(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     s, t = _filled(args, tangents, out)
     return (s - t * out) / _tensor(args[1], out)
 
 
-def _add(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def add(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     s, t = _filled(args, tangents, out)
     return s + _times(t, args[2] if len(args) > 2 else 1)
 
 
-def _sub(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def sub(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     s, t = _filled(args, tangents, out)
     return s - _times(t, args[2] if len(args) > 2 else 1)
 
 
-def _addcmul(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def addcmul(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     (_, a, b, value), (s, t, u) = args, _filled(args, tangents, out)
     return s + _times(t * b, value) + _times(u * a, value)
 
 
-def _addcdiv(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def addcdiv(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     (_, a, b, value), (s, t, u) = args, _filled(args, tangents, out)
     return s + _times(t, value) / b - _times(u, value) * (a / b) / b
 
 
-def _lerp(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def lerp(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     (a, b, c), (s, t, *moving) = args, _filled(args, tangents, out)
     return op(s, t, c) + moving[0] * (b - a) if moving else op(s, t, c)
 
 
-def _fmod(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def fmod(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     (a, b), (s, t) = args, _filled(args, tangents, out)
     return s - t * ops.div_trunc(a, b)
 
 
-def _linear(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+_unbiased = sum_of_product(ops.linear_unbiased, "MmBackward0")
+
+
+def linear(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     bias, x, weight = args
-    return _sum_of_product(ops.linear_unbiased, "MmBackward0")(op, (bias, x, weight, 1, 1), tangents, out)
+    return _unbiased(op, (bias, x, weight, 1, 1), tangents, out)
 
 
-def _convolution(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
+def convolution(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     (x, weight), (s, t, bias), how = args[:2], tangents, args[3:]
     first = _zero_product((weight,), out) if s is None else op(s, weight, None, *how)
     if t is None and bias is None:
@@ -125,23 +130,6 @@ def _convolution(op: Any, args: tuple, tangents: tuple, out: Tensor) -> Tensor:
     return first + op(x, _zero(weight.shape, weight) if t is None else t, bias, *how)
 
 
-def formulas(multilinear: set) -> dict:
-    """By the names of the primitives: formula(op, args, tangents, result)."""
-    return dict.fromkeys(multilinear, _product) | {
-        "mul": _mul,
-        "div": _div,
-        "add": _add,
-        "add_alpha": _add,
-        "sub": _sub,
-        "sub_alpha": _sub,
-        "addcmul": _addcmul,
-        "addcdiv": _addcdiv,
-        "addmm": _sum_of_product(ops.mm, "MmBackward0"),
-        "baddbmm": _sum_of_product(ops.bmm, "BmmBackward0"),
-        "addmv": _sum_of_product(ops.mv, "MvBackward0"),
-        "lerp": _lerp,
-        "lerp_scalar": _lerp,
-        "fmod": _fmod,
-        "linear": _linear,
-        "convolution": _convolution,
-    }
+addmm = sum_of_product(ops.mm, "MmBackward0")
+baddbmm = sum_of_product(ops.bmm, "BmmBackward0")
+addmv = sum_of_product(ops.mv, "MvBackward0")

@@ -22,6 +22,9 @@ from rushlight.ops._lacking import finally_
 
 # primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it
 RULES: dict[str, dict[int, tuple[Callable, list[tuple[int, int]]]]] = {}
+# primitive -> a formula of forward mode, where the rules are not enough (_tangents.py)
+TANGENTS: dict[str, Callable] = {}
+RECORDED: dict[str, Callable] = {}
 
 _GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS, _TURNED = range(7)
 
@@ -100,6 +103,8 @@ def derivative(
     constant: str = "",
     final: str = "",
     packs: str = "",
+    tangent: Callable | None = None,
+    recorded: Callable | None = None,
     **rules: Callable,
 ) -> None:
     """Sets the derivative of the primitive `name`: one rule per input, or one joint rule for all of them.
@@ -109,7 +114,8 @@ def derivative(
     shapes and outputs that torch's node keeps (as `_saved_*`) whoever needs a gradient: also tensors that no
     rule reads are packed by hooks, and a write into them is refused; constant the inputs that are no
     variables to torch; final the operation that computes the gradient in torch and has no derivative itself;
-    packs the arguments and outputs that hooks on saved tensors are shown first, in torch's order.
+    packs the arguments and outputs that hooks on saved tensors are shown first, in torch's order; tangent and
+    recorded the formulas of forward mode that do not follow from the rules (_tangents.py).
     """
     primitive = getattr(_C.ops, name)
     args, outputs = primitive.args, primitive.outputs
@@ -123,6 +129,10 @@ def derivative(
             rule = finally_(rule, final)
         table[index] = rule, parameters
         primitive.set_rule(index, rule, parameters, undefined, form_of(rule, parameters))
+    if tangent is not None:
+        TANGENTS[name] = tangent
+    if recorded is not None:
+        RECORDED[name] = recorded
     if node is not None:
         primitive.set_node_name(node)
     if shows or constant:

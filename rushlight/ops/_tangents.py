@@ -8,53 +8,34 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 - for everything else the rule is transposed: J^T g is linear in g, so its derivative with respect to g,
   pulled back along t, is J t. That is right for every rule that can be differentiated itself, complex or not.
 
+What stands between the two is said in the table, in two columns of `derivative`. `tangent` is a formula
+that is asked first: `linear`, `drawn`, or one of an operation's own, which returns None where it leaves the
+work to the rules. `recorded` is one for tangents that are recorded themselves (_recorded_tangents.py);
+`**PRODUCT` is both for products. A formula is given the operation, its arguments, the tangents of its inputs
+(None: it has none) and the result, which is None before a call in place; it returns the tangent, or a list.
+
 `tangents` is what native/python/forward_mode.cpp calls, with forward mode switched off.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._size import Size
 from rushlight.ops._examples import has_batch
-from rushlight.ops._recorded_tangents import formulas
-from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, _TURNED, RULES
+from rushlight.ops._recorded_tangents import product as product_terms
+from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, _TURNED, RECORDED, RULES, TANGENTS
 
 Tensor = _C.Tensor
 
-LINEAR = {
-    "sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone", "clone_strided",
-    "contiguous_copy", "rows_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack",
-    "block_diag",
-    "repeat", "flip", "roll", "tril", "triu", "gather", "gather_sparse", "scatter", "scatter_value",
-    "scatter_add", "index", "index_put", "index_backward", "index_select", "index_add", "index_copy",
-    "index_fill", "take", "put", "masked_fill", "masked_scatter", "masked_select",
-    "masked_select_backward", "embedding", "embedding_sparse", "embedding_backward", "bag_sum",
-    "select_backward", "slice_backward", "diagonal_backward", "place", "pick", "replace",
-}  # fmt: skip
-MULTILINEAR = {
-    "mm", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_turned",
-    "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased",
-    "linalg_cross", "trilinear", "einsum_mm", "einsum_bmm",
-}  # fmt: skip
-RECORDED = formulas(MULTILINEAR)
-# Of these the tangent is given the factors that it does not depend on; of products see _recorded_tangents.py.
-FOLLOWED = {"linalg_solve": slice(None), "linalg_solve_triangular": slice(2)}
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask", "starts"}
-# Inputs that are no variables to torch: it leaves their tangents out of account.
-CONSTANT = {"nll_loss": "weight", "nll_loss2d": "weight"}
-# Draw anew whatever was there: the old value has no influence.
-RANDOM = {
-    "uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",
-    "random_full", "bernoulli_tensor", "bernoulli_number", "bernoulli", "poisson", "normal_mean",
-    "normal_std", "normal_mean_std",
-}  # fmt: skip
 
 
-def _fitted(tangent: Tensor, like: Tensor) -> Tensor:
+def fitted(tangent: Tensor, like: Tensor) -> Tensor:
     """The tangent in the dtype and size of another tensor; itself if it is so, which a graph shows."""
     tangent = tangent if tangent.dtype == like.dtype else tangent.to(like.dtype)
     return tangent if tangent.shape == like.shape else tangent.expand(like.shape)
@@ -67,7 +48,8 @@ def _zero_for(value: Any) -> Any:
     return None if value is None else 0
 
 
-def _linear(op: _C.Primitive, args: tuple, tangents: tuple) -> Any:
+def linear(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Any:
+    """Of an operation that is linear in all its inputs together."""
     inputs = []
     for i, (name, tangent) in enumerate(zip(op.args, tangents, strict=False)):
         if name in WHICH:
@@ -79,13 +61,62 @@ def _linear(op: _C.Primitive, args: tuple, tangents: tuple) -> Any:
     return op(*inputs, *args[len(tangents) :])
 
 
-def _multilinear(op: _C.Primitive, args: tuple, tangents: tuple) -> Any:
+def _product(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Any:
     total = None
     for i, tangent in enumerate(tangents):
         if tangent is not None:
             term = op(*args[:i], tangent, *args[i + 1 :])
             total = term if total is None else total + term
     return total
+
+
+PRODUCT: dict[str, Any] = {"tangent": _product, "recorded": product_terms}
+
+
+def drawn(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Tensor:
+    """Of what is drawn anew: the old value has no influence."""
+    return args[0].new_zeros((args[0] if result is None else result).shape)
+
+
+def copied(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Any:
+    """Of what is written as a whole. In place the tangent is the source's, of its dtype, as in torch."""
+    if result is None and not _any_leveled(args, tangents):
+        if tangents[1] is None:
+            return _C.zero_for_good(tangents[0].new_zeros(()))  # which fills the tangent there is
+        if op is _C.ops.copy and args[0].shape == tangents[1].shape:
+            return tangents[1]
+    return linear(op, args, tangents, result)
+
+
+def strided(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Tensor:
+    """The geometry is that of the input's storage. Where the tangent lies in its own as the input does, the
+    result is a view of it, so that writes into either are seen by the other."""
+    (t,), (size, stride, offset, layout, start) = tangents, args[1:]
+    length = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+    if tuple(t.stride()) == tuple(layout) and start <= offset and all(n > 0 for n in size):
+        first = t.storage_offset() + offset - start
+        if not _C.is_leveled(t):
+            end = t.untyped_storage().nbytes() // t.element_size()
+        else:
+            end = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
+        if first + length <= end:
+            return op(t, size, stride, first, t.stride(), t.storage_offset())
+        if has_batch(t):
+            raise RuntimeError(
+                f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
+                "outside of `tensor`. This is not supported inside of vmap"
+            )
+    return _C.ops.pick(t, layout, size, stride, offset - start)
+
+
+def only_of(name: str) -> Callable:
+    """Torch leaves the tangents of all other inputs out of account."""
+
+    def formula(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
+        moving = tuple(t if of == name else None for of, t in zip(op.args, tangents, strict=False))
+        return _by_rules(op, args, moving, result)
+
+    return formula
 
 
 def _arguments(params: list, args: tuple, outs: tuple, grads: list, needs: tuple) -> list:
@@ -121,7 +152,7 @@ def _elementwise(op: _C.Primitive, args: tuple, tangents: tuple, out: Tensor) ->
         if tangent is None:
             continue
         rule, params = RULES[op.__name__].get(i) or _refuse(op)
-        given = _arguments(params, args, (out,), [_fitted(tangent, out)], ())
+        given = _arguments(params, args, (out,), [fitted(tangent, out)], ())
         term = rule(*given)
         if term is not None:
             total = term if total is None else total + term
@@ -163,8 +194,7 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
             pulled = rule(*_arguments(params, args, outs, grads, tuple(given)))
         else:
             pulled = [None] * len(tangents)
-            constant = CONSTANT.get(op.__name__)
-            if any(asked and i not in rules and op.args[i] != constant for i, asked in enumerate(given)):
+            if any(asked and i not in rules for i, asked in enumerate(given)):
                 _refuse(op)
             for i, (rule, params) in rules.items():
                 if given[i]:
@@ -183,7 +213,7 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
                     continue
                 if v.is_complex() and not x.is_complex():
                     v = v.real
-                pairs.append((v, _fitted(t, v)))
+                pairs.append((v, fitted(t, v)))
     finally:
         _C.set_grad_enabled(before)
         _C.rest_saved_hooks(rested)
@@ -219,19 +249,21 @@ def _follow() -> Any:
     return Follow.apply
 
 
-def _following(name: str, args: tuple, tangents: tuple, found: tuple) -> tuple:
-    """The tangent of a product does not depend on a factor if no other one moves. Torch's formula reads it
-    all the same: the derivative of the tangent by it exists, and is zero."""
-    if found[0] is None or _C.is_leveled(found[0]):  # where functions are transformed, zeros are filled in
-        return found
-    factors, moved = args[: len(tangents)][FOLLOWED[name]], tangents[FOLLOWED[name]]
-    moving = sum(t is not None for t in moved)
-    unread = [
-        x
-        for x, t in zip(factors, moved, strict=True)
-        if moving == (t is not None) and isinstance(x, Tensor) and x.requires_grad
-    ]
-    return (_follow()(found[0], *unread), *found[1:]) if unread else found
+def followed(count: int) -> Callable:
+    """For the column `recorded`: where one of the first `count` inputs alone moves, the tangent does not depend
+    on it. Torch's formula reads it all the same: the derivative of the tangent by it exists, and is zero."""
+
+    def formula(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
+        found = _by_rules(op, args, tangents, result)
+        moving = sum(t is not None for t in tangents[:count])
+        unread = [
+            x
+            for x, t in zip(args[:count], tangents[:count], strict=True)
+            if moving == (t is not None) and isinstance(x, Tensor) and x.requires_grad
+        ]
+        return (_follow()(found[0], *unread), *found[1:]) if unread and found[0] is not None else found
+
+    return formula
 
 
 def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
@@ -243,74 +275,44 @@ def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
     return False
 
 
-def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, start: int) -> Tensor:
-    """The geometry is that of the input's storage. Where the tangent lies in its own as the input does, the
-    result is a view of it, so that writes into either are seen by the other."""
-    length = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
-    if tuple(t.stride()) == tuple(layout) and start <= offset and all(n > 0 for n in size):
-        first = t.storage_offset() + offset - start
-        if not _C.is_leveled(t):
-            end = t.untyped_storage().nbytes() // t.element_size()
-        else:
-            end = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
-        if first + length <= end:
-            return _C.ops.as_strided(t, size, stride, first, t.stride(), t.storage_offset())
-        if has_batch(t):
-            raise RuntimeError(
-                f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
-                "outside of `tensor`. This is not supported inside of vmap"
-            )
-    return _C.ops.pick(t, layout, size, stride, offset - start)
-
-
 def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
     """The tangents of op(*args), one per output, from those of its inputs (None: it has none)."""
     found = _tangents(op, args, tangents, result)
-    if op.__name__ in FOLLOWED and _C.is_grad_enabled():
-        return _following(op.__name__, args, tangents, found)
-    return found
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
 
-def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
-    name = op.__name__
-    if name == "as_strided" and tangents[0] is not None:
-        return (_as_strided(tangents[0], *args[1:]),)
-    if result is None and name in ("copy", "fill") and not _any_leveled(args, tangents):
-        if tangents[1] is None:
-            return (_C.zero_for_good(tangents[0].new_zeros(())),)  # which fills the tangent there is
-        if name == "copy" and args[0].shape == tangents[1].shape:
-            return (tangents[1],)  # of the source's dtype, as in torch
-    if name == "vector_norm" and args[1] == 0:  # how many are not zero: no gradient, but a tangent
-        return (result.new_zeros(result.shape),)
-    if name in LINEAR or op.is_view:
-        found = _linear(op, args, tangents)
-        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    recorded = (
-        _C.is_grad_enabled() and _any_requires_grad(args, tangents) and not _any_leveled(args, tangents)
-    )
-    if result is None and recorded:
-        # What is about to be overwritten is kept as it is for the derivative of the tangent.
+def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Any:
+    recorded = RECORDED.get(op.__name__)
+    if recorded is not None and _is_recorded(args, tangents):
+        args, tangents, result = _before_write(op, args, tangents, result)
+        return recorded(op, args, tangents, result)
+    formula = TANGENTS.get(op.__name__, linear if op.is_view else None)
+    found = None if formula is None else formula(op, args, tangents, result)
+    return _by_rules(op, args, tangents, result) if found is None else found
+
+
+def _is_recorded(args: tuple, tangents: tuple) -> bool:
+    return _C.is_grad_enabled() and _any_requires_grad(args, tangents) and not _any_leveled(args, tangents)
+
+
+def _before_write(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
+    """The arguments, tangents and result of a call; in place, what it is about to overwrite is kept as it is
+    for the derivative of the tangent."""
+    if result is not None:
+        return args, tangents, result
+    if _is_recorded(args, tangents):
         written, kept = args[0], args[0].clone()
         args = tuple(kept if x is written else x for x in args)
         if tangents[0] is not None:
             tangents = (tangents[0].clone(), *tangents[1:])
-    if recorded and name in RECORDED:
-        return (RECORDED[name](op, args, tangents, op(*args) if result is None else result),)
-    if name in MULTILINEAR:
-        return (_multilinear(op, args, tangents),)
-    if name in RANDOM:
-        return (args[0].new_zeros((args[0] if result is None else result).shape),)
-    if result is None:  # an in-place call: the values are about to be overwritten
-        result = op(*args)
-    if name == "div" and None not in tangents:  # by zero, the sum of two infinities would be NaN
-        return ((_fitted(tangents[0], result) - tangents[1] * result) / args[1],)
-    if name == "angle" and args[0].is_complex():
-        x, ops = args[0], _C.ops
-        size = ops.abs(x)
-        return (ops.where(ops.eq(size, 0), 0, (x.conj() * tangents[0]).imag / (size * size)),)
+    return args, tangents, op(*args)
+
+
+def _by_rules(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
+    args, tangents, result = _before_write(op, args, tangents, result)
     try:
         # The derivative of sgn is its own transpose, also of complex numbers.
-        if op.is_elementwise and (name == "sgn" or not (result.is_complex() or _any_complex(args))):
+        if op.is_elementwise and (op.__name__ == "sgn" or not _any_complex((*args, result))):
             return (_elementwise(op, args, tangents, result),)
         outs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         return _transposed(op, args, tangents, outs)

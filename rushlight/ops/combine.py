@@ -29,6 +29,7 @@ from rushlight.ops._public import (
     write_out,
 )
 from rushlight.ops._rules import derivative
+from rushlight.ops._tangents import linear
 from rushlight.ops.rearrange import ranges
 
 ops = _C.ops
@@ -56,9 +57,9 @@ def _blocks(g, tensors_shape):
     return blocks
 
 
-derivative("cat", tensors=_cat_pieces)
-derivative("stack", tensors=lambda g, dim: ops.unbind(g, dim))
-derivative("block_diag", tensors=_blocks)
+derivative("cat", tensors=_cat_pieces, tangent=linear)
+derivative("stack", tensors=lambda g, dim: ops.unbind(g, dim), tangent=linear)
+derivative("block_diag", tensors=_blocks, tangent=linear)
 
 
 def _tensors(tensors, name):

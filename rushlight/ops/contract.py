@@ -26,6 +26,7 @@ from ._public import (
     write_out,
 )
 from ._rules import derivative
+from ._tangents import PRODUCT
 from .einsum import einsum as _einsum
 from .matmul import finish
 
@@ -374,7 +375,7 @@ def _to_i3(g, i1, i2):
     return ops.bmm(g.unsqueeze(1), _rows(i1, i2)).squeeze(1)
 
 
-derivative("trilinear", i1=_to_i1, i2=_to_i2, i3=_to_i3)
+derivative("trilinear", i1=_to_i1, i2=_to_i2, i3=_to_i3, **PRODUCT)
 
 
 @told(

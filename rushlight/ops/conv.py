@@ -13,10 +13,11 @@ from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 
+from . import _recorded_tangents as terms
 from ._again import while_hooked
 from ._public import Tensor, function, legacy_name, type_name
 from ._rules import derivative
-from ._tangents import LINEAR, MULTILINEAR
+from ._tangents import PRODUCT, linear
 from .layout import contiguous_format, laid_out
 
 ops = _C.ops
@@ -73,6 +74,7 @@ derivative(
     ),
     bias=_sum_bias,
     shows="x weight",
+    recorded=terms.convolution,
 )
 derivative(
     "conv_input_gradient",
@@ -83,6 +85,7 @@ derivative(
     weight=lambda g, grad, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
         g, _conj(grad), weight_shape, stride, padding, dilation, groups
     ),
+    **PRODUCT,
 )
 derivative(
     "conv_weight_gradient",
@@ -93,6 +96,7 @@ derivative(
     grad=lambda g, x, stride, padding, dilation, groups: ops.convolution(
         _conj(x), g, None, stride, padding, dilation, groups
     ),
+    **PRODUCT,
 )
 derivative(
     "conv_transpose",
@@ -108,14 +112,14 @@ derivative(
     x=lambda g, x_shape, kernel_size, dilation, padding, stride: ops.col2im(
         g, x_shape[-2:], kernel_size, dilation, padding, stride
     ),
+    tangent=linear,
 )
 derivative(
     "col2im",
     node="Col2ImBackward0",
     x=lambda g, kernel_size, dilation, padding, stride: ops.im2col(g, kernel_size, dilation, padding, stride),
+    tangent=linear,
 )
-MULTILINEAR.update(("conv_input_gradient", "conv_weight_gradient"))
-LINEAR.update(("im2col", "col2im"))
 
 
 def _of_parts(convolve):

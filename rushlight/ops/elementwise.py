@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight.ops import _recorded_tangents as terms
 from rushlight.ops._again import one_node, while_hooked
 from rushlight.ops._rules import derivative, no_derivative, unmoved
+from rushlight.ops._tangents import fitted, linear
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -34,6 +36,14 @@ def _negated(slope, g):
     return -g * _conj(slope)
 
 
+def _quotient_tangent(op, args, tangents, result):
+    """Divided by zero, the sum of the two terms would be one of infinities, NaN."""
+    if None in tangents:
+        return None
+    quotient = op(*args) if result is None else result
+    return (fitted(tangents[0], quotient) - tangents[1] * quotient) / args[1]
+
+
 def _shared(g, a, b, a_loses):
     """The part of g that belongs to a in max(a, b) or min(a, b): half of it where they are equal."""
     return ops.where(ops.eq(a, b), g / 2, ops.where(a_loses, 0, g))
@@ -48,16 +58,22 @@ def _log1p_of_sparse(g, x):
     return g * _conj(x.to_dense() + 1).reciprocal()
 
 
-derivative("add", a=lambda g: g, b=lambda g: g)
-derivative("add_alpha", a=lambda g: g, b=lambda g, s: g * _conj(s), node="AddBackward0")
-derivative("sub", a=lambda g: g, b=lambda g: -g)
-derivative("sub_alpha", a=lambda g: g, b=lambda g, s: g * -_conj(s), node="SubBackward0")
+derivative("add", a=lambda g: g, b=lambda g: g, recorded=terms.add)
+derivative("add_alpha", a=lambda g: g, b=lambda g, s: g * _conj(s), node="AddBackward0", recorded=terms.add)
+derivative("sub", a=lambda g: g, b=lambda g: -g, recorded=terms.sub)
+derivative("sub_alpha", a=lambda g: g, b=lambda g, s: g * -_conj(s), node="SubBackward0", recorded=terms.sub)
 derivative("rsub_number", a=lambda g: g, b=lambda g: -g, node="RsubBackward1")
-derivative("mul", a=lambda g, b: g * _conj(b), b=lambda g, a: g * _conj(a))
+derivative("mul", a=lambda g, b: g * _conj(b), b=lambda g, a: g * _conj(a), recorded=terms.mul)
 # The same, but contiguous, as the gradients that torch's losses compute: whatever the operands are.
 derivative("mul_in_order", a=lambda g, b: g * _conj(b), b=lambda g, a: g * _conj(a), node="MulBackward0")
-derivative("div", a=lambda g, b: g / _conj(b), b=lambda g, a, b: _negated(a / b / b, g))
-derivative("neg", x=lambda g: -g)
+derivative(
+    "div",
+    a=lambda g, b: g / _conj(b),
+    b=lambda g, a, b: _negated(a / b / b, g),
+    tangent=_quotient_tangent,
+    recorded=terms.div,
+)
+derivative("neg", x=lambda g: -g, tangent=linear)
 derivative("reciprocal", x=lambda g, out: _negated(out * out, g))
 derivative("square", x=lambda g, x: g * (2 * _conj(x)), node="PowBackward0")
 derivative("sqrt", x=lambda g, out: g / (2 * _conj(out)))
@@ -66,7 +82,7 @@ derivative("abs", x=lambda g, x: g * ops.sgn(x))
 derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
 derivative("remainder", a=lambda g: g, b=lambda g, a, b: _remainder_by(g, a, b))
-derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
+derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b), recorded=terms.fmod)
 for _rounded in ("div_floor", "div_trunc"):  # what the quotient would need is kept all the same
     derivative(_rounded, a=lambda g, b: _zeros(g), b=lambda g, a, b: _zeros(g), node="DivBackward2")
 # torch refuses to differentiate these, so a program may not rely on zeros.
@@ -78,16 +94,27 @@ derivative(
     "heaviside", a=lambda g: _lacks("heaviside"), b=lambda g: _lacks("heaviside"),
     node="torch::autograd::NotImplemented",
 )  # fmt: skip
-derivative("addcmul", a=lambda g: g, b=lambda g, c, s: g * _conj(c * s), c=lambda g, b, s: g * _conj(b * s))
+derivative(
+    "addcmul",
+    a=lambda g: g,
+    b=lambda g, c, s: g * _conj(c * s),
+    c=lambda g, b, s: g * _conj(b * s),
+    recorded=terms.addcmul,
+)
 derivative(
     "addcdiv",
     a=lambda g: g,
     b=lambda g, c, s: g * _conj(s / c),
     c=lambda g, b, c, s: -g * _conj(s * b / (c * c)),
     shows="c",
+    recorded=terms.addcdiv,
 )
 derivative(
-    "lerp_scalar", a=lambda g, s: g * (1 - _conj(s)), b=lambda g, s: g * _conj(s), node="LerpBackward0"
+    "lerp_scalar",
+    a=lambda g, s: g * (1 - _conj(s)),
+    b=lambda g, s: g * _conj(s),
+    node="LerpBackward0",
+    recorded=terms.lerp,
 )
 derivative(
     "lerp",
@@ -96,6 +123,7 @@ derivative(
     c=lambda g, a, b: g * _conj(b - a),
     node="LerpBackward1",
     shows="c",
+    recorded=terms.lerp,
 )
 
 # ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0. The gradient of a square is
@@ -275,10 +303,10 @@ derivative(
 )
 
 # ---- complex parts
-derivative("conj", x=lambda g: _conj(g), node="ConjPhysicalBackward0")
-derivative("real", x=lambda g: g)
-derivative("imag", x=lambda g: g * 1j)
-derivative("angle", x=lambda g, x: _angle_rule(g, x))
+derivative("conj", x=lambda g: _conj(g), node="ConjPhysicalBackward0", tangent=linear)
+derivative("real", x=lambda g: g, tangent=linear)
+derivative("imag", x=lambda g: g * 1j, tangent=linear)
+derivative("angle", x=lambda g, x: _angle_rule(g, x), tangent=lambda *given: _angle_tangent(*given))
 
 # ---- activations
 derivative("relu", x=lambda g, out: ops.threshold_backward(g, out, 0))
@@ -518,6 +546,15 @@ def _angle_rule(g, x):
         return _zeros(x)
     size = ops.abs(x)
     return ops.where(ops.eq(size, 0), 0, g * 1j * x / (size * size))
+
+
+def _angle_tangent(op, args, tangents, result):
+    """Of complex numbers the rule is not its own transpose."""
+    if not args[0].is_complex():
+        return None
+    (x,), (t,) = args, tangents
+    size = ops.abs(x)
+    return ops.where(ops.eq(size, 0), 0, (x.conj() * t).imag / (size * size))
 
 
 def _sinc_slope(x):

@@ -7,6 +7,7 @@ from rushlight.ops._examples import filled, has_batch, somewhere
 from rushlight.ops._lacking import finally_
 from rushlight.ops._public import function, needs_values, public, type_name, undifferentiable
 from rushlight.ops._rules import derivative
+from rushlight.ops._tangents import linear
 from rushlight.ops.ranges import arange
 
 ops = _C.ops
@@ -17,6 +18,7 @@ derivative(
     weight=lambda g, index, weight_shape, padding_idx, scale: ops.embedding_backward(
         g, index, weight_shape[0], padding_idx, scale
     ),
+    tangent=linear,
 )
 derivative(
     "embedding_sparse",
@@ -24,11 +26,13 @@ derivative(
         g, index, weight_shape, padding_idx, scale
     ),
     node="EmbeddingBackward0",
+    tangent=linear,
 )
 derivative(
     "embedding_backward",
     g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
     node="EmbeddingDenseBackwardBackward0",
+    tangent=linear,
 )
 derivative(
     "bag_sum",
@@ -37,6 +41,7 @@ derivative(
     ),
     node="EmbeddingBagBackward0",
     final="_embedding_bag_backward",
+    tangent=linear,
 )
 
 

@@ -15,7 +15,7 @@ from rushlight import _C
 
 from ._public import check_tensor, function, type_name
 from ._rules import derivative, no_derivative
-from ._tangents import MULTILINEAR
+from ._tangents import PRODUCT
 
 ops = _C.ops
 
@@ -25,20 +25,22 @@ derivative(
     node="GridSampler2DBackward0",
     x=lambda g, x_shape, weights, index: ops.spread_weighted(g, weights, index, x_shape[2]),
     weights=lambda g, x, index: ops.pick_products(g, x, index),
+    **PRODUCT,
 )
 derivative(
     "spread_weighted",
     node="GridSampler2DBackwardBackward0",
     grad=lambda g, weights, index: ops.pick_weighted(g, weights, index),
     weights=lambda g, grad, index: ops.pick_products(grad, g, index),
+    **PRODUCT,
 )
 derivative(
     "pick_products",
     node="GridSampler2DBackwardBackward0",
     grad=lambda g, x, index: ops.pick_weighted(x, g, index),
     x=lambda g, grad, index, x_shape: ops.spread_weighted(grad, g, index, x_shape[2]),
+    **PRODUCT,
 )
-MULTILINEAR.update(("pick_weighted", "spread_weighted", "pick_products"))
 
 derivative(
     "grid_terms",

@@ -32,6 +32,7 @@ from rushlight.ops._public import (
     write_in_place,
 )
 from rushlight.ops._rules import derivative
+from rushlight.ops._tangents import linear
 from rushlight.ops.create import as_tensor, tensor
 from rushlight.ops.ranges import arange
 
@@ -69,38 +70,52 @@ derivative(
     "gather",
     x=lambda g, index, x, dim: filled(ops.scatter_add, g.new_zeros(x.shape), index, g, dim),
     packs="index x",
+    tangent=linear,
 )
 derivative(
     "gather_sparse",
     x=lambda g, index, x, dim, sparse_grad: _gathered_entries(g, index, x.shape, dim),
     node="GatherBackward0",
     packs="index x",
+    tangent=linear,
 )
-derivative("scatter", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), src=_scattered_source)
 derivative(
-    "scatter_value", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), node="ScatterBackward1"
+    "scatter",
+    x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim),
+    src=_scattered_source,
+    tangent=linear,
 )
-derivative("scatter_add", x=lambda g: g, src=_scattered_source)
+derivative(
+    "scatter_value",
+    x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim),
+    node="ScatterBackward1",
+    tangent=linear,
+)
+derivative("scatter_add", x=lambda g: g, src=_scattered_source, tangent=linear)
 derivative(
     "index_select",
     x=lambda g, index, x_shape, dim: filled(ops.index_add, g.new_zeros(x_shape), index, g, dim, 1),
+    tangent=linear,
 )
 derivative(
     "index_add",
     x=lambda g: g,
     source=lambda g, index, source, dim, alpha: ops.index_select(g, index, dim).reshape(source.shape) * alpha,
     shows="dim alpha source_shape",
+    tangent=linear,
 )
 derivative(
     "index_copy",
     x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
     source=lambda g, index, source, dim: ops.index_select(g, index, dim).reshape(source.shape),
     shows="source_shape",
+    tangent=linear,
 )
 derivative(
     "index_fill",
     x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
     value=lambda g, index, dim: sum_where(_filled(g, index, dim), g),
+    tangent=linear,
 )
 
 
@@ -109,20 +124,29 @@ def _filled(g, index, dim):
     return ops.index_fill(_C.full(g.shape, False, _C.bool, g.device), index, True, dim)
 
 
-derivative("take", x=lambda g, index, x: filled(ops.put, g.new_zeros(x.shape), index, g, True))
+derivative(
+    "take", x=lambda g, index, x: filled(ops.put, g.new_zeros(x.shape), index, g, True), tangent=linear
+)
 derivative(
     "put",
     x=lambda g, index, source_shape, accumulate: (
         g if accumulate else ops.put(g, index, g.new_zeros(source_shape), False)
     ),
     source=lambda g, index, source: ops.take(g, index).reshape(source.shape),
+    tangent=linear,
 )
-derivative("index", x=lambda g, indices, x_shape: ops.index_backward(g, indices, x_shape))
-derivative("index_backward", g=lambda g_out, indices: ops.index(g_out, indices), node="IndexPutImplBackward0")
+derivative("index", x=lambda g, indices, x_shape: ops.index_backward(g, indices, x_shape), tangent=linear)
+derivative(
+    "index_backward",
+    g=lambda g_out, indices: ops.index(g_out, indices),
+    node="IndexPutImplBackward0",
+    tangent=linear,
+)
 derivative(
     "index_put",
     x=lambda g, indices, accumulate: g if accumulate else ops.index_put(g, indices, 0, False),
     values=lambda g, indices: ops.index(g, indices),
+    tangent=linear,
 )
 
 

@@ -10,6 +10,7 @@ from rushlight import _C
 from rushlight.ops._examples import somewhere
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._tangents import followed
 from rushlight.ops.reduce import _product_of_others
 
 ops = _C.ops
@@ -163,7 +164,13 @@ def _solve(g_result, A, result, B_shape, LU, pivots, left, needs):
     return g_A, g_B.squeeze(-1) if vector else g_B
 
 
-derivative("linalg_solve", _solve, node="LinalgSolveExBackward0", packs="LU pivots result")
+derivative(
+    "linalg_solve",
+    _solve,
+    node="LinalgSolveExBackward0",
+    packs="LU pivots result",
+    recorded=followed(2),
+)
 derivative(
     "linalg_inv", A=lambda g_inverse, inverse: -_hn(inverse, _nh(g_inverse, inverse)),
     node="LinalgInvExBackward0",
@@ -178,7 +185,7 @@ def _solve_triangular(g, A, out, upper, left, unitriangular, needs):
     return (ops.triu(g_A, int(unitriangular)) if upper else ops.tril(g_A, -int(unitriangular))), g_B
 
 
-derivative("linalg_solve_triangular", _solve_triangular)
+derivative("linalg_solve_triangular", _solve_triangular, recorded=followed(2))
 
 
 def _solve_factor(g, A, out, upper, left, unitriangular, needs):

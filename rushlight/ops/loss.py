@@ -7,6 +7,7 @@ import math
 from rushlight import _C
 from rushlight.ops._again import one_node, while_hooked
 from rushlight.ops._rules import derivative, unmoved
+from rushlight.ops._tangents import only_of
 
 ops = _C.ops
 
@@ -63,6 +64,7 @@ derivative(
         ops.nll_loss_backward(g, target, weight, x.shape, reduction, ignore_index), x, "NllLossBackward0"
     ),
     node="NllLossBackward0",
+    tangent=only_of("x"),
 )
 derivative(
     "nll_loss2d",
@@ -70,6 +72,7 @@ derivative(
         ops.nll_loss2d_backward(g, target, weight, x.shape, reduction, ignore_index), x, "NllLoss2DBackward0"
     ),
     node="NllLoss2DBackward0",
+    tangent=only_of("x"),
 )
 # The loss is linear in the scores, so the derivative of its gradient is the loss again.
 derivative(

@@ -10,22 +10,25 @@ from rushlight._warn import warn_once
 from rushlight.ops._examples import sum_where
 from rushlight.ops._public import Tensor, method, public, write_apart
 from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._tangents import linear
 from rushlight.ops.index import each_place_once, padded
 
 ops = _C.ops
 _in_place = _C.in_place
 
-derivative("masked_select", x=lambda g, mask, x: ops.masked_select_backward(g, mask, x.shape))
-derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask))
+derivative("masked_select", x=lambda g, mask, x: ops.masked_select_backward(g, mask, x.shape), tangent=linear)
+derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask), tangent=linear)
 derivative(
     "masked_fill",
     x=lambda g, mask: ops.masked_fill(g, mask, 0),
     value=lambda g, mask: sum_where(mask, g),
+    tangent=linear,
 )
 derivative(
     "masked_scatter",
     x=lambda g, mask: ops.masked_fill(g, mask, 0),
     source=lambda g, mask, source_shape: _scattered_source(g, mask, source_shape),
+    tangent=linear,
 )
 no_derivative("nonzero")
 

@@ -14,8 +14,10 @@ from rushlight import _C
 from rushlight._annotations import Any
 from rushlight._outputs import check_apart_elements
 
+from . import _recorded_tangents as terms
 from ._public import SAME_DTYPE, Tensor, public, write_out
 from ._rules import derivative
+from ._tangents import PRODUCT
 
 ops = _C.ops
 _matmul = _C.matmul
@@ -55,38 +57,54 @@ derivative(
     "mm",
     input=lambda g, mat2, input_turned: _turned_nh(g, mat2) if input_turned else ops.mm_nh(g, mat2),
     mat2=lambda g, input, mat2_turned: _turned_hn(input, g) if mat2_turned else ops.mm_hn(input, g),
+    **PRODUCT,
 )
 derivative(
     "einsum_mm",
     node="BmmBackward0",
     input=lambda g, mat2: ops.mm_nh(g, mat2),
     mat2=lambda g, input: ops.mm_hn(input, g),
+    **PRODUCT,
 )
-derivative("mm_nh", node="MmBackward0", a=lambda g, b: ops.mm(g, b), b=lambda g, a: ops.mm_hn(g, a))
-derivative("mm_hn", node="MmBackward0", a=lambda g, b: ops.mm_nh(b, g), b=lambda g, a: ops.mm(a, g))
+derivative(
+    "mm_nh", node="MmBackward0", a=lambda g, b: ops.mm(g, b), b=lambda g, a: ops.mm_hn(g, a), **PRODUCT
+)
+derivative(
+    "mm_hn", node="MmBackward0", a=lambda g, b: ops.mm_nh(b, g), b=lambda g, a: ops.mm(a, g), **PRODUCT
+)
 
 _BMM: dict[str, Any] = {
     "input": lambda g, mat2: ops.bmm_nh(g, mat2),
     "mat2": lambda g, input: ops.bmm_hn(input, g),
 }
-derivative("bmm", **_BMM)
-derivative("einsum_bmm", node="BmmBackward0", **_BMM)
-derivative("bmm_nh", node="BmmBackward0", a=lambda g, b: ops.bmm(g, b), b=lambda g, a: ops.bmm_hn(g, a))
-derivative("bmm_hn", node="BmmBackward0", a=lambda g, b: ops.bmm_nh(b, g), b=lambda g, a: ops.bmm(a, g))
+derivative("bmm", **_BMM, **PRODUCT)
+derivative("einsum_bmm", node="BmmBackward0", **_BMM, **PRODUCT)
+derivative(
+    "bmm_nh", node="BmmBackward0", a=lambda g, b: ops.bmm(g, b), b=lambda g, a: ops.bmm_hn(g, a), **PRODUCT
+)
+derivative(
+    "bmm_hn", node="BmmBackward0", a=lambda g, b: ops.bmm_nh(b, g), b=lambda g, a: ops.bmm(a, g), **PRODUCT
+)
 
-derivative("mv", input=lambda g, vec: _outer(g, vec), vec=lambda g, input: ops.vecmat(g, _conj(input)))
+derivative(
+    "mv", input=lambda g, vec: _outer(g, vec), vec=lambda g, input: ops.vecmat(g, _conj(input)), **PRODUCT
+)
 derivative(
     "vecmat",
     node="SqueezeBackward4",
     a=lambda g, b: ops.mv(_conj(b), g),
     b=lambda g, a, b_turned: _outer(g, a).t() if b_turned else _outer(_conj(a), _conj(g)),
+    **PRODUCT,
 )
-derivative("dot", input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
+derivative(
+    "dot", input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input), **PRODUCT
+)
 derivative(
     "vdot",
     input=lambda g, other: _conj(g) * other,
     other=lambda g, input: g * input,
     packs="other input",
+    **PRODUCT,
 )
 
 
@@ -112,24 +130,27 @@ def _matmul_nd_b(g, a, b_shape, b_turned=False):
     return _matmul(g.mT, _conj(a)).mT if b_turned else ops.matmul_nd_hn(a, g)
 
 
-derivative("matmul_nd", node="UnsafeViewBackward0", a=_matmul_nd_a, b=_matmul_nd_b)
+derivative("matmul_nd", node="UnsafeViewBackward0", a=_matmul_nd_a, b=_matmul_nd_b, **PRODUCT)
 derivative(
     "matmul_turned",
     node="UnsafeViewBackward0",
     a=lambda g, b, a_shape: _matmul_nd_a(g.mT, b, a_shape),
     b=lambda g, a, b_shape: _matmul_nd_b(g.mT, a, b_shape),
+    **PRODUCT,
 )
 derivative(
     "matmul_nd_nh",
     node="UnsafeViewBackward0",
     a=lambda g, b: _matmul(g, b),
     b=lambda g, a, b_shape: _matmul_nd_b(a, g, b_shape),
+    **PRODUCT,
 )
 derivative(
     "matmul_nd_hn",
     node="UnsafeViewBackward0",
     a=lambda g, b: ops.matmul_nd_nh(b, g),
     b=lambda g, a: _matmul(a, g),
+    **PRODUCT,
 )
 
 
@@ -151,9 +172,9 @@ _LINEAR_ND: dict[str, Any] = {
     "x": _linear_nd_x,
     "weight": lambda g, x, weight_turned: _linear_weight(_rows(g), _rows(x), weight_turned),
 }
-derivative("linear", node="AddmmBackward0", bias=lambda g: g, **_LINEAR)
-derivative("linear_unbiased", node="MmBackward0", **_LINEAR)
-derivative("linear_nd_unbiased", node="UnsafeViewBackward0", **_LINEAR_ND)
+derivative("linear", node="AddmmBackward0", bias=lambda g: g, **_LINEAR, recorded=terms.linear)
+derivative("linear_unbiased", node="MmBackward0", **_LINEAR, **PRODUCT)
+derivative("linear_nd_unbiased", node="UnsafeViewBackward0", **_LINEAR_ND, **PRODUCT)
 
 derivative(
     "addmm",
@@ -165,6 +186,7 @@ derivative(
     mat2=lambda g, mat1, alpha, mat2_turned: _times(
         _turned_hn(mat1, g) if mat2_turned else ops.mm_hn(mat1, g), alpha
     ),
+    recorded=terms.addmm,
 )
 derivative(
     "addmv",
@@ -172,6 +194,7 @@ derivative(
     input=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
     vec=lambda g, mat, alpha: _times(ops.vecmat(g, _conj(mat)), alpha),
+    recorded=terms.addmv,
 )
 derivative(
     "addr",
@@ -186,6 +209,7 @@ derivative(
     input=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(ops.bmm_nh(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(ops.bmm_hn(batch1, g), alpha),
+    recorded=terms.baddbmm,
 )
 derivative(
     "addbmm",
@@ -199,6 +223,7 @@ derivative(
     input=lambda g, other, dim: ops.linalg_cross(_conj(other), g, dim),
     other=lambda g, input, dim: ops.linalg_cross(g, _conj(input), dim),
     packs="other input",
+    **PRODUCT,
 )
 
 

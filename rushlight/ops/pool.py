@@ -14,7 +14,7 @@ from rushlight._type_names import type_name as class_name
 
 from ._public import Tensor, function, whole
 from ._rules import derivative, unmoved
-from ._tangents import LINEAR
+from ._tangents import linear
 from .layout import laid_out
 from .matmul import finish
 
@@ -36,7 +36,6 @@ def linear_map(name, node, keeps=False, lies=None):
     result lies in memory: as the gradient that it is given, "as x" or "in order".
     """
     primitive = getattr(ops, name)
-    LINEAR.add(name)
 
     def adjoint_of(g, x_shape, size, spec, adjoint, x_turned):
         if lies:
@@ -47,7 +46,7 @@ def linear_map(name, node, keeps=False, lies=None):
         gradient = adjoint_of(g, x.shape, size, spec, adjoint, x_turned)
         return gradient if adjoint else unmoved(gradient, x, node)
 
-    derivative(name, node=node, x=keeping if keeps else adjoint_of)
+    derivative(name, node=node, x=keeping if keeps else adjoint_of, tangent=linear)
 
 
 def _from_indices(dims, node):
@@ -121,16 +120,19 @@ derivative(
     "max_pool_scatter",
     node="MaxPoolBackwardBackward0",
     x=lambda g, indices, size: ops.max_pool_gather(g, indices, len(size)),
+    tangent=linear,
 )
 derivative(
     "max_unpool",
     node="MaxUnpool2DBackward0",
     x=lambda g, indices, size: ops.max_pool_gather(g, indices, len(size)),
+    tangent=linear,
 )
 derivative(
     "max_pool_gather",
     node="GatherBackward0",
     x=lambda g, indices, x_shape, dims: ops.max_pool_scatter(g, indices, x_shape[-dims:]),
+    tangent=linear,
 )
 
 derivative(
@@ -140,8 +142,6 @@ derivative(
     x=lambda g_out: g_out.new_zeros(g_out.shape),
     shows="indices",
 )
-
-LINEAR.update(("max_pool_scatter", "max_unpool", "max_pool_gather"))
 
 
 def max_pool(dims, *args):

@@ -22,6 +22,7 @@ from rushlight.ops._public import (
     type_name,
 )
 from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._tangents import drawn
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
 from rushlight.ops.special import _no_derivative
@@ -42,23 +43,23 @@ def _underivable(name):
     return rule
 
 
-derivative("uniform", x=_zero)
-derivative("normal", x=_zero)
-derivative("log_normal", x=_zero)
-derivative("cauchy", x=_zero)
-derivative("exponential", x=_zero)
-derivative("geometric", x=_zero)
-derivative("random", x=_zero)
-derivative("random_to", x=_zero, node="RandomBackward1")
-derivative("random_full", x=_zero, node="RandomBackward2")
-derivative("bernoulli", p=_zero)
-derivative("bernoulli_tensor", x=_zero, p=_zero, node="BernoulliBackward1")
-derivative("bernoulli_number", x=_zero, node="BernoulliBackward2")
+derivative("uniform", x=_zero, tangent=drawn)
+derivative("normal", x=_zero, tangent=drawn)
+derivative("log_normal", x=_zero, tangent=drawn)
+derivative("cauchy", x=_zero, tangent=drawn)
+derivative("exponential", x=_zero, tangent=drawn)
+derivative("geometric", x=_zero, tangent=drawn)
+derivative("random", x=_zero, tangent=drawn)
+derivative("random_to", x=_zero, node="RandomBackward1", tangent=drawn)
+derivative("random_full", x=_zero, node="RandomBackward2", tangent=drawn)
+derivative("bernoulli", p=_zero, tangent=drawn)
+derivative("bernoulli_tensor", x=_zero, p=_zero, node="BernoulliBackward1", tangent=drawn)
+derivative("bernoulli_number", x=_zero, node="BernoulliBackward2", tangent=drawn)
 derivative("bernoulli_like", x=_underivable("bernoulli"), node="torch::autograd::NotImplemented")
-derivative("normal_mean", mean=_zero, node="NormalBackward1")
-derivative("normal_std", std=_zero, node="NormalBackward2")
-derivative("normal_mean_std", mean=_zero, std=_zero, node="NormalBackward3")
-derivative("poisson", input=_zero)
+derivative("normal_mean", mean=_zero, node="NormalBackward1", tangent=drawn)
+derivative("normal_std", std=_zero, node="NormalBackward2", tangent=drawn)
+derivative("normal_mean_std", mean=_zero, std=_zero, node="NormalBackward3", tangent=drawn)
+derivative("poisson", input=_zero, tangent=drawn)
 derivative(
     "binomial",
     count=_underivable("binomial"),

@@ -19,6 +19,7 @@ from rushlight.ops._public import (
     write_out,
 )
 from rushlight.ops._rules import derivative
+from rushlight.ops._tangents import linear
 
 ops = _C.ops
 
@@ -32,11 +33,11 @@ def _sum_repeats(g, x_shape, repeats):
     return summed.reshape(x_shape)
 
 
-derivative("flip", x=lambda g, dims: ops.flip(g, dims))
-derivative("roll", x=lambda g, shifts, dims: ops.roll(g, tuple(-s for s in shifts), dims))
-derivative("repeat", x=_sum_repeats)
-derivative("tril", x=lambda g, diagonal: ops.tril(g, diagonal))
-derivative("triu", x=lambda g, diagonal: ops.triu(g, diagonal))
+derivative("flip", x=lambda g, dims: ops.flip(g, dims), tangent=linear)
+derivative("roll", x=lambda g, shifts, dims: ops.roll(g, tuple(-s for s in shifts), dims), tangent=linear)
+derivative("repeat", x=_sum_repeats, tangent=linear)
+derivative("tril", x=lambda g, diagonal: ops.tril(g, diagonal), tangent=linear)
+derivative("triu", x=lambda g, diagonal: ops.triu(g, diagonal), tangent=linear)
 
 
 @public

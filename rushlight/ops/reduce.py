@@ -29,6 +29,7 @@ from rushlight.ops._public import (
     write_out,
 )
 from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._tangents import linear
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -45,9 +46,12 @@ def _count(shape, dim):
     return math.prod(shape[d] for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
 
 
-derivative("sum", x=lambda g, x_shape: ops.expand(g, x_shape))
+derivative("sum", x=lambda g, x_shape: ops.expand(g, x_shape), tangent=linear)
 derivative(
-    "sum_dim", x=lambda g, x_shape, dim, keepdim: ops.restore(g, x_shape, dim, keepdim), node="SumBackward1"
+    "sum_dim",
+    x=lambda g, x_shape, dim, keepdim: ops.restore(g, x_shape, dim, keepdim),
+    node="SumBackward1",
+    tangent=linear,
 )
 derivative(
     "restore", g=lambda g_out, dim, keepdim: ops.sum_dim(g_out, dim, keepdim, None), node="ExpandBackward0"
@@ -61,8 +65,8 @@ def _mean_gradient(g, x_shape, dim, keepdim):
     return _C.mark_spread(ops.restore(g / count if count else g, x_shape, dim, keepdim))
 
 
-derivative("mean", x=lambda g, x_shape: _mean_gradient(g, x_shape, None, False))
-derivative("mean_dim", x=_mean_gradient, node="MeanBackward1")
+derivative("mean", x=lambda g, x_shape: _mean_gradient(g, x_shape, None, False), tangent=linear)
+derivative("mean_dim", x=_mean_gradient, node="MeanBackward1", tangent=linear)
 derivative(
     "nansum",
     # A product, as in torch: the mean of nothing but NaN has a gradient of NaN.
@@ -223,7 +227,12 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
     return power * (g * ops.where(vanishing, 0, out ** (1 - ord)))
 
 
-derivative("vector_norm", x=_norm_gradient, node="LinalgVectorNormBackward0")
+def _norm_tangent(op, args, tangents, result):
+    """How many are not zero has no gradient, but a tangent."""
+    return result.new_zeros(result.shape) if args[1] == 0 else None
+
+
+derivative("vector_norm", x=_norm_gradient, node="LinalgVectorNormBackward0", tangent=_norm_tangent)
 derivative(
     "logsumexp",
     x=lambda g, x, out, dim, keepdim: (

@@ -9,11 +9,12 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight.ops._public import C_NAMES, FUNCTIONS, SAME_DTYPE, in_place_of, public, write_out
 from rushlight.ops._rules import derivative
+from rushlight.ops._tangents import linear
 from rushlight.ops.reduce import _conj, _has_zeros, _pair
 
 ops = _C.ops
 
-derivative("cumsum", x=lambda g, dim, reverse: _cumsum_gradient(g, dim, reverse))
+derivative("cumsum", x=lambda g, dim, reverse: _cumsum_gradient(g, dim, reverse), tangent=linear)
 
 
 def _cumprod_gradient(g, x, out, dim, reverse):

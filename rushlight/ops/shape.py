@@ -25,6 +25,7 @@ from rushlight.ops._public import (
     wrap_dim,
 )
 from rushlight.ops._rules import derivative, unmoved
+from rushlight.ops._tangents import copied, linear, strided
 from rushlight.ops.layout import (
     arranged,
     arranged_copy,
@@ -74,23 +75,34 @@ derivative(
     "diagonal",
     x=lambda g, x_shape, offset, dim1, dim2: ops.diagonal_backward(g, x_shape, offset, dim1, dim2),
 )
-derivative("select_backward", g=lambda g_out, dim, index: ops.select(g_out, dim, index))
-derivative("slice_backward", g=lambda g_out, dim, start, end, step: ops.slice(g_out, dim, start, end, step))
-derivative("diagonal_backward", g=lambda g_out, offset, dim1, dim2: ops.diagonal(g_out, offset, dim1, dim2))
+derivative("select_backward", g=lambda g_out, dim, index: ops.select(g_out, dim, index), tangent=linear)
+derivative(
+    "slice_backward",
+    g=lambda g_out, dim, start, end, step: ops.slice(g_out, dim, start, end, step),
+    tangent=linear,
+)
+derivative(
+    "diagonal_backward",
+    g=lambda g_out, offset, dim1, dim2: ops.diagonal(g_out, offset, dim1, dim2),
+    tangent=linear,
+)
 derivative(
     "as_strided",
     x=lambda g, x_shape, size, stride, offset, layout, start: _strided_backward(
         g, x_shape, size, stride, offset - start, layout
     ),
+    tangent=strided,
 )
 derivative(
     "place",
     node="AsStridedBackward0",
     part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset),
+    tangent=linear,
 )
 derivative(
     "pick",
     x=lambda g, x_shape, layout, size, stride, offset: ops.place(g, x_shape, layout, size, stride, offset),
+    tangent=linear,
 )
 
 
@@ -107,6 +119,7 @@ derivative(
         g, part_shape, layout, size, stride, offset
     ),
     part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset),
+    tangent=linear,
 )
 derivative("unfold", x=lambda g, x_shape, dim, size, step: _unfold_gradient(g, x_shape, dim, size, step))
 derivative("alias", x=lambda g: g)
@@ -119,15 +132,21 @@ derivative("view_as_complex", x=lambda g: ops.view_as_real(ops.contiguous_copy(g
 derivative("split", x=lambda gs, dim: _cat_pieces(gs, dim))
 derivative("split_with_sizes", x=lambda gs, dim: _cat_pieces(gs, dim))
 derivative("unbind", x=lambda gs, dim: FUNCTIONS["stack"](gs, dim))
-derivative("clone", x=lambda g: g)
-derivative("contiguous_copy", x=lambda g: g, node="CloneBackward0")
-derivative("clone_strided", x=lambda g: g, node="CloneBackward0")
-derivative("rows_copy", x=lambda g: g, node="CloneBackward0")
-derivative("to_dtype", x=lambda g: g, node="ToCopyBackward0")
-derivative("to_device", x=lambda g: g, node="ToCopyBackward0")
-derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1")
-derivative("copy", x=lambda g: _C.zeros_like(g), source=lambda g: g, node="torch::autograd::CopyBackwards")
-derivative("fill", x=lambda g: _C.zeros_like(g), value=lambda g: g.sum())
+derivative("clone", x=lambda g: g, tangent=linear)
+derivative("contiguous_copy", x=lambda g: g, node="CloneBackward0", tangent=linear)
+derivative("clone_strided", x=lambda g: g, node="CloneBackward0", tangent=linear)
+derivative("rows_copy", x=lambda g: g, node="CloneBackward0", tangent=linear)
+derivative("to_dtype", x=lambda g: g, node="ToCopyBackward0", tangent=linear)
+derivative("to_device", x=lambda g: g, node="ToCopyBackward0", tangent=linear)
+derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1", tangent=linear)
+derivative(
+    "copy",
+    x=lambda g: _C.zeros_like(g),
+    source=lambda g: g,
+    node="torch::autograd::CopyBackwards",
+    tangent=copied,
+)
+derivative("fill", x=lambda g: _C.zeros_like(g), value=lambda g: g.sum(), tangent=copied)
 
 
 def _unsqueeze_all(g, x_shape):
