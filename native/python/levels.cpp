@@ -201,12 +201,10 @@ int64_t innermost_derivative() {
   return -1;
 }
 
-// Whether what an operation makes belongs to that level too: not what classes of their own answer for, as
-// those of sparse tensors, nor views.
+// Whether what an operation makes belongs to that level too: not views, nor what classes of their own compute
+// or answer for, as those of sparse tensors.
 bool joins_derivative(const Primitive& op, PyObject* const* args) {
-  if (op.options & Primitive::VIEW || op.name.starts_with("to_sparse") || op.name.starts_with("sparse_") ||
-      op.name == "to_compressed" || op.name == "to_mkldnn")
-    return false;
+  if (op.options & Primitive::VIEW || real_forward(op) == python_forward) return false;
   auto plain = [](PyObject* o) { return !is_tensor(o) || is_leveled(o) || !dispatches(as_tensor(o)); };
   for (int i = 0; i < op.input_count; i++) {
     if (!plain(args[i])) return false;

@@ -250,8 +250,8 @@ def _follow() -> Any:
 
 
 def followed(count: int) -> Callable:
-    """For the column `recorded`: where one of the first `count` inputs alone moves, the tangent does not depend
-    on it. Torch's formula reads it all the same: the derivative of the tangent by it exists, and is zero."""
+    """For the column `recorded`: where one of the first `count` inputs moves alone, the tangent does not
+    depend on it. Torch's formula reads it all the same: the derivative by it is there, and zero."""
 
     def formula(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
         found = _by_rules(op, args, tangents, result)
