@@ -6,6 +6,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn_once
 from rushlight.ops._facts import told
+from rushlight.ops._node_names import asked_plainly
 from rushlight.ops._public import public, whole
 from rushlight.ops.compose import _without_derivative
 from rushlight.ops.linalg import require_tensor
@@ -48,9 +49,18 @@ def _log_softmax(input, dim, half_to_float):
     return rushlight.log_softmax(input, dim)
 
 
+def _norm_node(v, g, dim=0):
+    if dim not in (0, v.dim() - 1):
+        return None
+    if not asked_plainly():
+        return "WeightNormInterfaceBackward0"
+    norms = rushlight.norm_except_dim(v.detach(), 2, dim)
+    return "WeightNormInterfaceBackward0", {"v": v, "g": g, "result1": norms}, (v, g)
+
+
 @told(
     no_forward_mode=lambda v, g, dim=0: "_weight_norm_interface" if dim in (0, v.dim() - 1) else None,
-    node_name=lambda v, g, dim=0: "WeightNormInterfaceBackward0" if dim in (0, v.dim() - 1) else None,
+    node_name=_norm_node,
 )
 def _weight_norm(v, g, dim=0):
     """v with the norms g over all dimensions but `dim`."""

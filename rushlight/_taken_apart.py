@@ -87,8 +87,8 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
     if not a.dim() or not b.dim():
         return NotImplemented  # the error is worded there
     first = a.dim() >= b.dim()
-    if _folds(a if first else b, b if first else a, first):
-        many, one = (a, b) if first else (b.mT, a.t() if a.dim() == 2 else a)
+    many, one = (a, b) if first else (b.mT, a.t() if a.dim() == 2 else a)
+    if _folds(many, one, first):
         flat = many.reshape(math.prod(many.shape[:-1]), many.shape[-1])
         if one.dim() == 1:
             return _unsafe_view(flat.mv(one), [*many.shape[:-1]])
@@ -114,14 +114,6 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
     size = batch + [rows] * (a.dim() > 1) + [b.shape[-1]] * (b.dim() > 1)
     product = left.bmm(right)
     return _unsafe_view(product if b.dim() > 1 else product.squeeze(-1), size)
-
-
-def product_of_repeated(a: Tensor, b: Tensor) -> Any:
-    """A product for which a factor is repeated; of others NotImplemented."""
-    if a.dim() == b.dim() and a.shape[:-2] == b.shape[:-2]:
-        return NotImplemented
-    first = a.dim() >= b.dim()
-    return NotImplemented if _folds(a if first else b, b if first else a, first) else _matmul(a, b)
 
 
 def _mh(x: Tensor) -> Tensor:

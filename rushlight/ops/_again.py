@@ -29,7 +29,10 @@ class _Call:
     """The operation as a function of the tensors that are kept; whatever else it was given is held here."""
 
     def __init__(self, function: Any, args: tuple, kwargs: dict, kept: list[Tensor]) -> None:
-        self.function, self.wanted = function, [tensor.requires_grad for tensor in kept]
+        self.function = function
+        # What is kept under two names has its gradient under the first one.
+        first = [not any(tensor is one for one in kept[:at]) for at, tensor in enumerate(kept)]
+        self.wanted = [tensor.requires_grad and one for tensor, one in zip(kept, first)]
 
         def place(value: Any) -> Any:
             return next((At(at) for at, tensor in enumerate(kept) if value is tensor), value)
@@ -68,9 +71,9 @@ def _gradient(g: Tensor, tensors: Any, call: _Call) -> tuple:
         _C.set_grad_enabled(before)
         if rested is not None:
             _C.rest_saved_hooks(rested)
-    asked = [t for t in tensors if t.requires_grad]
+    asked = [t for t, wanted in zip(tensors, call.wanted) if wanted]
     found = iter(grad(result, asked, g, allow_unused=True, create_graph=record))
-    return ([next(found) if t.requires_grad else None for t in tensors],)
+    return ([next(found) if wanted else None for wanted in call.wanted],)
 
 
 derivative("again", _gradient)
@@ -95,7 +98,9 @@ def recorded(function: Any, name: Any, args: tuple, kwargs: dict) -> Any:
         return NotImplemented
     if not shown or any(tensor.requires_grad and not any(tensor is one for one in shown) for tensor in given):
         return NotImplemented
-    ordered = dict(sorted(told[1].items()))  # as torch packs them
+    # As torch packs them: what it was called with, and then what it computed.
+    computed = {key for key, value in told[1].items() if not any(value is one for one in given)}
+    ordered = {key: told[1][key] for key in sorted(told[1], key=lambda key: (key in computed, key))}
     return one_node(function, args, told[0], ordered, told[2] if len(told) > 2 else None, kwargs)
 
 
@@ -104,10 +109,7 @@ def one_node(
 ) -> Tensor:
     """The result of `function`, recorded as one node of that name that keeps the tensors of `shown`; those
     that are no arguments of it are kept for hooks to see. `...` stands for the result."""
-    kept: list[Tensor] = []
-    for value in shown.values():
-        if isinstance(value, Tensor) and not any(value is tensor for tensor in kept):
-            kept.append(value)
+    kept = [value for value in shown.values() if isinstance(value, Tensor)]
     call = _Call(function, args, kwargs or {}, kept)
     since = _C.next_sequence()
     primitive = ops.again_from_result if ... in shown.values() else ops.again
@@ -123,9 +125,9 @@ def one_node(
 def looked_on(*tensors: Any) -> bool:
     """Whether hooks on saved tensors will see what an operation on these tensors keeps, and nobody else
     is asked about it."""
-    given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
     if _C.top_saved_hooks() is None or not _C.is_grad_enabled():
         return False
+    given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
     others = any(_C.tangent(tensor) is not None or _C.asks_dispatch(tensor) for tensor in given)
     return any(tensor.requires_grad for tensor in given) and not others
 
@@ -151,8 +153,9 @@ def _in_steps(name: str, steps: Callable) -> None:
         return steps(_taken_apart, *args)
 
 
-# Lines are images of one row, which costs a view on both sides. Products keep other tensors than they were
-# given only where these are repeated for a batch.
+# Lines are images of one row, which costs a view on both sides; a weight is turned, and a batch of rows or
+# matrices made one.
 for _name in ("avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "max_pool1d_with_indices"):
     _in_steps(_name, lambda apart, *args, name=_name: apart.PARTS[name](*args))
-_in_steps("matmul_nd", lambda apart, a, b: apart.product_of_repeated(a, b))
+for _name in ("matmul_nd", "linear", "linear_unbiased", "linear_nd_unbiased", "vecmat"):
+    _in_steps(_name, lambda apart, *args, name=_name: apart.PARTS[name](*args))

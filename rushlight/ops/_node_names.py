@@ -43,7 +43,8 @@ def _clamp(input, min=None, max=None, **kwargs):
         return "ClampBackward1"
     if isinstance(min, _C.Tensor) and isinstance(max, _C.Tensor):
         return "ClampBackward0"
-    return "ClampBackward0", _kept(min=min, max=max), (input, min, max)
+    itself = {"self": input} if _plain.now else {}  # which a step keeps otherwise
+    return "ClampBackward0", _kept(min=min, max=max, **itself), (input, min, max)
 
 
 def _bound(name: str, which: str) -> Any:
@@ -170,8 +171,11 @@ _rrelu_written = _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU)
 
 def _rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False, **kwargs):
     written = inplace is True  # or a generator
+    hooked = _C.recorded(input) >> 7
+    if hooked and not written:
+        return None  # recorded as one node
     name, kept, *inputs = (_rrelu_written if written else _rrelu_apart)(input, lower, upper, training)
-    if _C.recorded(input) >> 7 and (written or not training):
+    if hooked:
         # Hooks are shown the result, which nothing needs, and factors where none were drawn.
         plain = input.detach()
         kept["shown"] = _C.make_saved(plain if training else plain.new_zeros(plain.shape))

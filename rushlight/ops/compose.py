@@ -400,7 +400,7 @@ def _check_weights(name, weights, count):
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.numel()} != {count}"
         )
-    if weights.numel() and somewhere(weights < 0):
+    if weights.numel() and somewhere(FUNCTIONS["min"](weights) < 0):  # its minimum, which hooks are shown
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 

@@ -261,7 +261,8 @@ def _multiply_chain(matrices):
     def product(i, j):
         if i == j:
             return matrices[i]
-        return ops.mm(product(i, cut[i][j]), product(cut[i][j] + 1, j))
+        right = product(cut[i][j] + 1, j)  # first, as in torch
+        return ops.mm(product(i, cut[i][j]), right)
 
     return product(0, n - 1)
 

@@ -280,6 +280,7 @@ derivative(
     b=lambda g, a, b, c: _masked(g, ops.logical_and(ops.lt(a, b), ops.lt(b, c))),
     c=lambda g, a, b, c: _masked(g, ops.logical_or(ops.gt(a, c), ops.gt(b, c))),
     node="ClampBackward1",
+    packs="c b a",
 )
 derivative(
     "clamp_scalar",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight.ops._examples import filled, has_batch, somewhere
 from rushlight.ops._lacking import finally_
-from rushlight.ops._public import function, needs_values, public, type_name, undifferentiable
+from rushlight.ops._public import FUNCTIONS, function, needs_values, public, type_name, undifferentiable
 from rushlight.ops._rules import derivative
 from rushlight.ops._tangents import linear
 from rushlight.ops.ranges import arange
@@ -45,7 +45,18 @@ derivative(
 )
 
 
-def _to_table(g_out, weight_shape, factors, indices, bag, sizes, places, mode, padding, scale, sparse):
+def _bag_of_each(bag, indices, offsets):
+    """The bag that each index is in, also where torch's kernel does not write it down."""
+    if bag.numel() == indices.numel():
+        return bag
+    return FUNCTIONS["bucketize"](arange(indices.numel(), device="cpu"), offsets, right=True) - 1
+
+
+def _to_table(
+    g_out, weight_shape, factors, indices, offsets, bag, sizes, places, mode, padding, scale, sparse
+):
+    bag = _bag_of_each(bag, indices, offsets)
+
     def gradient(g, factors):
         if mode == 2:
             g = ops.where((sizes > 0).unsqueeze(-1), g, 0)
@@ -62,7 +73,9 @@ def _to_table(g_out, weight_shape, factors, indices, bag, sizes, places, mode, p
     return finally_(gradient, "_embedding_bag_backward")(g_out, factors)
 
 
-def _to_factors(g_out, weight, indices, bag, padding):
+def _to_factors(g_out, weight, indices, offsets, bag, padding):
+    bag = _bag_of_each(bag, indices, offsets)
+
     def gradient(g, weight):
         products = ops.index_select(g, bag, 0) * ops.index_select(weight, indices, 0)
         return ops.masked_fill(products.sum(1), indices == padding, 0)
@@ -77,6 +90,7 @@ derivative(
     factors=_to_factors,
     shows="factors indices offsets bag sizes places weight_shape mode padding scale sparse",
     node="EmbeddingBagBackward0",
+    packs="indices offsets factors weight",
 )
 
 

@@ -353,4 +353,10 @@ def affine_grid_generator(theta, size, align_corners):
             f"Expected size for first two dimensions of batch2 tensor to be: {[batch, dims + 1]} but got: "
             f"{list(maps.shape[:2])}."
         )
-    return (points.reshape(1, -1, dims + 1) @ maps).reshape(batch, *spatial, dims)
+    points = points.reshape(1, -1, dims + 1)
+    rested = _C.rest_saved_hooks(True)  # torch's node makes the points anew
+    try:
+        moved = points @ maps
+    finally:
+        _C.rest_saved_hooks(rested)
+    return moved.reshape(batch, *spatial, dims)

@@ -125,7 +125,10 @@ def _filled(g, index, dim):
 
 
 derivative(
-    "take", x=lambda g, index, x: filled(ops.put, g.new_zeros(x.shape), index, g, True), tangent=linear
+    "take",
+    x=lambda g, index, x: filled(ops.put, g.new_zeros(x.shape), index, g, True),
+    packs="index x",
+    tangent=linear,
 )
 derivative(
     "put",
@@ -220,8 +223,8 @@ def _index_reduce_rule(g, x, index, source, out, dim, reduce, include_self):
     return of_x, None, of_source
 
 
-derivative("scatter_reduce", _scatter_reduce_rule, constant="index")
-derivative("index_reduce", _index_reduce_rule, constant="index")
+derivative("scatter_reduce", _scatter_reduce_rule, constant="index", packs="index x src")
+derivative("index_reduce", _index_reduce_rule, constant="index", packs="index x source")
 
 
 def _index_tensor(data):

@@ -391,7 +391,14 @@ def _to_system(g_solution, g_copy, A, solution, upper, transpose, unitriangular,
     return g_b, g_A
 
 
-derivative("triangular_solve", _to_system, undefined=True, shows="b", node="TriangularSolveBackward0")
+derivative(
+    "triangular_solve",
+    _to_system,
+    undefined=True,
+    shows="b",
+    node="TriangularSolveBackward0",
+    packs="A b",
+)
 
 
 @public

@@ -127,7 +127,7 @@ def _joined(lower, upper):
 
 
 derivative("linalg_lu_factor", A=_lu_factor, node="LinalgLuFactorExBackward0")
-derivative("linalg_lu", A=_lu, node="LinalgLuBackward0")
+derivative("linalg_lu", A=_lu, node="LinalgLuBackward0", packs="L P U")
 
 
 def _matrix_gradient(g_B, X, left):
@@ -326,7 +326,7 @@ def _ormqr(g, input, tau, other, left, transpose, needs):
     return g_input, g_tau, g_other
 
 
-derivative("ormqr", _ormqr, shows="out")
+derivative("ormqr", _ormqr, shows="out", packs="tau other input")
 
 
 def _no_ldl(name):

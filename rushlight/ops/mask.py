@@ -16,7 +16,12 @@ from rushlight.ops.index import each_place_once, padded
 ops = _C.ops
 _in_place = _C.in_place
 
-derivative("masked_select", x=lambda g, mask, x: ops.masked_select_backward(g, mask, x.shape), tangent=linear)
+derivative(
+    "masked_select",
+    x=lambda g, mask, x: ops.masked_select_backward(g, mask, x.shape),
+    packs="mask x",
+    tangent=linear,
+)
 derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask), tangent=linear)
 derivative(
     "masked_fill",
@@ -67,6 +72,7 @@ derivative(
     "masked_index",
     x=lambda g, x_shape, mask, indices: masked_put(g.new_zeros(x_shape), g, mask, indices),
     node="UnsafeMaskedIndexBackward0",
+    packs="indices mask",
 )
 derivative(
     "masked_index_put",
@@ -74,6 +80,7 @@ derivative(
     values=lambda g, mask, indices: masked_index(g, mask, indices, 0),
     shows="indices",
     node="UnsafeMaskedIndexPutAccumulateBackward0",
+    packs="indices mask",
 )
 
 

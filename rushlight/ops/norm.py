@@ -232,7 +232,7 @@ def _batch_norm_second(g_dx, g_dw, g_db, g, x, mean, spread, weight, eps, traini
     return total, to_x, None, None, to_weight
 
 
-derivative("native_layer_norm", _layer_norm_gradient)
+derivative("native_layer_norm", _layer_norm_gradient, packs="bias x weight")
 derivative("native_layer_norm_backward", _layer_norm_second, undefined=True)
 derivative("rms_norm", _rms_norm_gradient, node="MulBackward0")
 derivative("rms_norm_backward", _rms_norm_second, undefined=True, node="FusedRmsNormBackwardBackward0")
@@ -244,8 +244,15 @@ derivative(
     node="NativeBatchNormBackward0",
     shows="running_mean running_var",
     constant="running_mean running_var",
+    packs="x running_mean running_var weight",
 )
-derivative("batch_norm_eval", _batch_norm_eval_gradient, node="NativeBatchNormBackward0", shows="mean rstd")
+derivative(
+    "batch_norm_eval",
+    _batch_norm_eval_gradient,
+    node="NativeBatchNormBackward0",
+    shows="mean rstd",
+    packs="x running_mean running_var weight",
+)
 derivative("batch_norm_backward", _batch_norm_second, undefined=True, node="NativeBatchNormBackwardBackward0")
 
 

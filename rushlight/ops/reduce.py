@@ -157,7 +157,7 @@ def _aminmax_gradient(g_min, g_max, x, min, max, dim, keepdim):
     return low if high is None else high if low is None else low + high
 
 
-derivative("aminmax", x=_aminmax_gradient, undefined=True)
+derivative("aminmax", x=_aminmax_gradient, undefined=True, packs="max min")
 
 
 def _var_gradient(g, x, dim, correction, keepdim):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight.ops._again import looked_on
 from rushlight.ops._examples import as_variables, known
 from rushlight.ops._facts import told
 from rushlight.ops._public import function, invalid_combination, type_name
@@ -58,8 +59,9 @@ def _step(mode, gx, h, c, w_hh, b_hh, w_hr, of_h=None):
     if mode != "lstm":
         return (sums.tanh() if mode == "tanh" else sums.relu()), None
     inward, forget, cell, outward = _gates(sums, 4)
-    c = forget.sigmoid() * c + inward.sigmoid() * cell.tanh()
-    h = outward.sigmoid() * c.tanh()
+    inward, forget, cell, outward = inward.sigmoid(), forget.sigmoid(), cell.tanh(), outward.sigmoid()
+    c = forget * c + inward * cell
+    h = outward * c.tanh()
     return (h if w_hr is None else linear(h, w_hr)), c
 
 
@@ -138,12 +140,18 @@ def _fit(x, dims, b_ih, b_hh):
     return b_ih.dtype == b_hh.dtype == x.dtype and x.dim() == dims and b_ih.shape == b_hh.shape
 
 
+def _in_steps(x, *others):
+    """Whether somebody looks on who is to see the steps that torch takes."""
+    return _C.watched(x) or looked_on(x, *others)
+
+
 def _direction(mode, x, h, c, weights, sizes, reverse, shown):
     """out, h and c of one layer in one direction. weights: w_ih, w_hh, b_ih, b_hh, w_hr (or None). shown:
     whether out itself is returned to the user, who may write into it."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    # torch has one operation for an LSTM; of the others, who looks on sees the steps.
-    if _fit(x, 3 if sizes is None else 2, b_ih, b_hh) and (mode == "lstm" or not _C.watched(x)):
+    if _fit(x, 3 if sizes is None else 2, b_ih, b_hh) and (
+        _is_one_step(mode, x, sizes, w_hr) or not _in_steps(x, h, *weights)
+    ):
         since = _C.next_sequence()
         try:
             results = _at_once(mode, x, h, c, weights, sizes, reverse, shown)
@@ -162,12 +170,16 @@ def _kept(x, h, c, weights):
     return {name: _C.keep(t) for name, t in read.items() if t is not None} if _C.is_grad_enabled() else {}
 
 
+def _is_one_step(mode, x, sizes, w_hr):
+    """Whether torch has one operation for it; of the others, who looks on sees the steps."""
+    return mode == "lstm" and sizes is None and x.dtype in _OF_LIBRARY and w_hr is None
+
+
 def _node_name(mode, x, sizes, w_hr):
     """How torch calls the last step of a layer."""
     if sizes is not None:
         return "=CatBackward0"
-    handed_on = mode == "lstm" and x.dtype in _OF_LIBRARY and w_hr is None
-    return "=MkldnnRnnLayerBackward0" if handed_on else "=StackBackward0"
+    return "=MkldnnRnnLayerBackward0" if _is_one_step(mode, x, sizes, w_hr) else "=StackBackward0"
 
 
 def _at_once(mode, x, h, c, weights, sizes, reverse, shown):
@@ -407,7 +419,7 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
     for check in _CHECKS.get(mode, _PLAIN_CHECKS):
         check(mode, x, states, w_ih, w_hh)
     weights = (w_ih, w_hh, b_ih, b_hh, None)
-    if _fit(x, 2, b_ih, b_hh) and not _C.watched(x):
+    if _fit(x, 2, b_ih, b_hh) and not _in_steps(x, *states, *weights):
         try:
             out, _, c = _at_once(mode, x, h, c, weights, (x.shape[0],), False, True)
             return out, c

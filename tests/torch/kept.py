@@ -53,7 +53,7 @@ class Run:
         outputs = [t for t in tensors_in(result, self.lib.Tensor) if not any(t is other for other in inputs)]
         return inputs, outputs or tensors_in(result, self.lib.Tensor)
 
-    def kept(self) -> Counter:
+    def kept(self) -> list[tuple]:
         shown: list[Any] = []
 
         def pack(tensor: Any) -> Any:
@@ -74,7 +74,7 @@ class Run:
                     return told
             return "other"
 
-        return Counter((name(t), str(t.dtype).split(".")[-1], t.numel(), wanted) for t, wanted in shown)
+        return [(name(t), str(t.dtype).split(".")[-1], t.numel(), wanted) for t, wanted in shown]
 
     def write_count(self) -> int:
         inputs, outputs = self.call()
@@ -109,11 +109,14 @@ def subsets(count: int) -> Iterator[list[bool]]:
 
 
 def compared(mine: Run, theirs: Run) -> Iterator[tuple[str, str]]:
-    """What differs: (kind, what). Kinds are "writes" and "hooks"."""
+    """What differs: (kind, what). Kinds are "writes", "hooks" and "order"."""
     there, here = theirs.kept(), mine.kept()
     if there != here:
-        more, less = here - there, there - here
-        yield "hooks", f"keeps {list(more.elements())} too, lacks {list(less.elements())}"
+        more, less = Counter(here) - Counter(there), Counter(there) - Counter(here)
+        if more or less:
+            yield "hooks", f"keeps {list(more.elements())} too, lacks {list(less.elements())}"
+        else:
+            yield "order", f"{here}, torch {there}"
     n = theirs.write_count()
     if mine.write_count() != n:
         return

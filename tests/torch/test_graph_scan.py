@@ -54,7 +54,7 @@ DIFFER = {
         lu_unpack nanquantile
         nn.functional.cosine_embedding_loss
         nn.functional.local_response_norm
-        nn.functional.multi_head_attention_forward nn.functional.pad.circular
+        nn.functional.pad.circular
         nn.functional.poisson_nll_loss quantile special.ndtr split_with_sizes_copy
         trapezoid trapz unbind_copy
     """,

@@ -18,6 +18,7 @@ from rushlight.nn.functional._checks import (
     require_representable,
     require_tensor,
 )
+from rushlight.ops._again import looked_on, one_node
 from rushlight.ops._public import FOUND_DTYPE, refuse_complex, shares_elements, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -280,6 +281,9 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return randomly_leaky(input, lower, upper, training, None, inplace)
 
 
+_RRELU = "RreluWithNoiseBackward0"
+
+
 def randomly_leaky(input, lower, upper, training, generator, inplace=False):
     require_tensor("rrelu", input)
     for name, bound in (("lower", lower), ("upper", upper)):
@@ -290,9 +294,11 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         both = lower is upper is True  # their sum is True in torch
-        return leaky_relu(
-            input if inplace else input.contiguous(), (lower + (not both and upper)) / 2, inplace
-        )
+        slope = (lower + (not both and upper)) / 2
+        if not inplace and looked_on(input):  # torch's node keeps factors that were not drawn
+            kept = {"noise": rushlight.zeros_like(input), "self": input}
+            return one_node(lambda x: leaky_relu(x.contiguous(), slope), (input,), _RRELU, kept)
+        return leaky_relu(input if inplace else input.contiguous(), slope, inplace)
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)
     if input.dtype == rushlight.float16:
         raise NotImplementedError("\"rrelu_with_noise_out_cpu\" not implemented for 'Half'")
@@ -312,6 +318,9 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         top = _C.top_level()
         _ = draw() if top is None else _C.below_level(top[0], draw)  # torch takes no notice of it in a batch
         slope = rushlight.ones_like(input).masked_scatter(below, drawn.to(input.dtype))
+    if not inplace and looked_on(input):
+        kept = {"noise": slope, "self": input}
+        return one_node(lambda x: _straight(x) * slope, (input,), _RRELU, kept)
     return input.mul_(slope) if inplace else _straight(input) * slope
 
 

@@ -149,7 +149,20 @@ def _node_name(query, key, value, attn_mask=None, dropout_p=0.0, *args, enable_g
     if not asked_plainly():
         return "ScaledDotProductFlashAttentionForCpuBackward0", {"output": ...}
     kept = {"query": query, "key": key, "value": value, "attn_mask": attn_mask, "output": ...}
+    kept["logsumexp"] = _log_sums(query, key, attn_mask, *args, **kwargs)
     return "ScaledDotProductFlashAttentionForCpuBackward0", kept, (query, key, value)
+
+
+def _log_sums(query, key, attn_mask, is_causal=False, scale=None):
+    """The logarithms of the sums by which torch's kernel divides, and which its node keeps."""
+    with rushlight.no_grad():
+        wide = rushlight.float64 if query.dtype == rushlight.float64 else rushlight.float32
+        query, key = query.detach().to(wide), key.detach().to(wide)
+        if key.size(-3) != query.size(-3):
+            key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        scores = query @ key.mT * (1.0 / math.sqrt(query.size(-1)) if scale is None else scale)
+        added = _added_mask(query, key, attn_mask, is_causal)
+        return (scores if added is None else scores + added).logsumexp(-1)
 
 
 scaled_dot_product_attention.no_forward_mode = _lacks_forward_mode
@@ -539,9 +552,8 @@ def multi_head_attention_forward(
     if not training:
         dropout_p = 0.0
     if need_weights:
-        scores = rushlight.bmm(q * math.sqrt(1.0 / head_dim), k.mT)
-        if attn_mask is not None:
-            scores = scores + attn_mask
+        q = q * math.sqrt(1.0 / head_dim)
+        scores = rushlight.bmm(q, k.mT) if attn_mask is None else rushlight.baddbmm(attn_mask, q, k.mT)
         weights = F.softmax(scores, -1)
         if dropout_p > 0.0:
             weights = F.dropout(weights, dropout_p)

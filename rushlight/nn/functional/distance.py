@@ -25,10 +25,12 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         )
     # Each is brought to length one in its own dtype.
     x1, x2 = rushlight.broadcast_tensors(*(x if x.is_floating_point() else x.to(common) for x in (x1, x2)))
-    return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+    limit1, limit2 = _limited(x1, dim, eps), _limited(x2, dim, eps)
+    other = x2 / limit2  # in the order in which torch records them
+    return (x1 / limit1 * other).sum(dim)
 
 
-def _unit(x, dim, eps):
+def _limited(x, dim, eps):
     norm = rushlight.norm(x, 2, dim, keepdim=True)
     # The lower limit guards the value; the gradient goes through as if it were not there.
     limited = norm.clone()
@@ -37,7 +39,7 @@ def _unit(x, dim, eps):
         limited.clamp_(min=eps)
     finally:
         _C.set_grad_enabled(before)
-    return x / limited
+    return limited
 
 
 @functional
@@ -75,9 +77,8 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     dot = (input1 * input2).sum(dim)
     squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
     cosine = dot / squares.sqrt()
-    loss = rushlight.where(target == 1, _C.ops.sub(1, cosine), 0) + rushlight.where(
-        target == -1, (cosine - float(margin)).clamp_min(0), 0
-    )
+    apart = (cosine - float(margin)).clamp_min(0)
+    loss = rushlight.where(target == 1, _C.ops.sub(1, cosine), 0) + rushlight.where(target == -1, apart, 0)
     return reduced(loss, reduction)
 
 

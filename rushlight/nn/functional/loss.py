@@ -323,7 +323,8 @@ def _log_factorial(count):
     if count.requires_grad and rushlight.is_grad_enabled():
         count = count.view_as(count)
         count.register_hook(lambda grad: grad if grad is None else grad.masked_fill(few, 0))
-    stirling = count * count.log() - count + 0.5 * (2 * math.pi * count).log()
+    half = 0.5 * (2 * math.pi * count).log()  # first, as in torch
+    stirling = count * count.log() - count + half
     return stirling.masked_fill(few, 0)
 
 

@@ -171,7 +171,8 @@ def _kept_bags(flat, weight, offsets, starts, padding_idx, scale_grad_by_freq, m
         if mode == "max":
             counted = indices != padding
             places = _places_of_largest(result, weight, indices[counted], bag[counted])
-        return result, bag, sizes, places
+        told = weight.dtype != rushlight.float64 and weight.stride(1) == 1 and padding < 0
+        return result, bag[:0] if mode == "sum" and told else bag, sizes, places
 
     kind = {"sum": 0, "mean": 1, "max": 2}[mode]
     offsets = starts[:-1] if offsets is None else offsets
