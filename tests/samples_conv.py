@@ -335,6 +335,8 @@ op(
         "pick_products",
         "grid_terms",
         "grid_gradient",
+        "grid_sample",
+        "grid_sample_gradient",
         "grid_slopes",
     ),
 )

@@ -346,22 +346,104 @@ def test_transposed_convolutions_of_single_pixels(dtype, padding):
     torch.testing.assert_close(result, expected.to(dtype))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("size", [(1, 1), (3, 4), (20, 33)])
-def test_bicubic_points_inside_and_at_the_border(size, padding_mode, dtype):
-    # Inside, four neighbours are read at once; a point with pixels beyond the border picks them one by one.
+def parts_of_a_grid_sample(x, grid, g, modes):
+    """The sample and its gradients by way of the weights of all pixels, in double precision."""
+    x, grid, g = (t.double() for t in (x, grid, g))
+    n, c, *sizes = x.shape
+    points, rows = grid.flatten(1, -2), g.flatten(2)
+    weights, index = torch._C.ops.grid_terms(points, sizes, *modes)
+    outside = index < 0
+    weights = torch.where(outside & ~weights.isnan(), 0.0, weights)
+    pixels = torch.cat([x.flatten(2), x.new_zeros(n, c, 1)], 2)
+    places = torch.where(outside, math.prod(sizes), index)
+    each = places.unsqueeze(1).expand(-1, c, -1, -1)
+    picked = pixels.unsqueeze(2).expand(-1, -1, places.shape[1], -1).gather(3, each)
+    out = (picked * weights.unsqueeze(1)).sum(2).reshape(g.shape)
+    spread = (rows.unsqueeze(2) * weights.unsqueeze(1)).flatten(2)
+    dx = torch.zeros_like(pixels).scatter_add(2, each.flatten(2), spread)[:, :, :-1].reshape(x.shape)
+    products = (rows.unsqueeze(2) * picked).sum(1)
+    dgrid = torch._C.ops.grid_gradient(products, points, sizes, *modes).reshape(grid.shape)
+    return out, dx, dgrid
+
+
+CHECK_OF_GRIDS = """
+import sys, itertools, rushlight as torch, test_conv
+torch.manual_seed(0)
+for dtype, kernel, padding, align, dims in itertools.product(
+    (torch.float32, torch.float64), range(3), range(3), (False, True), (2, 3)
+):
+    if kernel == 2 and dims == 3:
+        continue
+    for channels, size in zip((1, 4, 5, 8, 11, 19, 0), ((1, 1, 2), (3, 4, 1), (9, 13, 3), (2, 7, 5)) * 2):
+        size, points = size[:dims], ((7, 21, 1) if channels == 4 else (2, 3, 5))[:dims]
+        x, g = torch.randn(2, channels, *size).to(dtype), torch.randn(2, channels, *points).to(dtype)
+        grid = (torch.rand(2, *points, dims) * 3 - 1.5).to(dtype)
+        x = x.transpose(2, 3).contiguous().transpose(2, 3)
+        modes = kernel, padding, align
+        result = torch._C.ops.grid_sample(x, grid, *modes)
+        dx, dgrid = torch._C.ops.grid_sample_gradient(g, x, grid, *modes, True, True)
+        close = 3e-4 if dtype == torch.float32 else 1e-11
+        exact = test_conv.parts_of_a_grid_sample(x, grid, g, modes)
+        for ours, other in zip((result, dx, dgrid), exact):
+            torch.testing.assert_close(ours.double(), other, rtol=close, atol=close)
+        alone = torch._C.ops.grid_sample_gradient(g, x, grid, *modes, False, True)
+        assert alone[0].numel() == 0 and alone[1].equal(dgrid)
+        alone = torch._C.ops.grid_sample_gradient(g, x, grid, *modes, True, False)
+        assert alone[1].numel() == 0 and alone[0].equal(dx)
+"""
+
+
+@pytest.mark.parametrize("cpu", ["", "baseline"])
+def test_points_of_images_of_any_number_of_channels(cpu):
+    # 4, 8 or 16 channels lie side by side while points are sampled; blocks of 128 points, squares of four.
+    here = os.path.dirname(__file__)
+    root = os.path.dirname(here)
+    environment = os.environ | {"RUSHLIGHT_CPU": cpu, "PYTHONPATH": os.pathsep.join([here, root])}
+    subprocess.run([sys.executable, "-c", CHECK_OF_GRIDS], env=environment, check=True)
+
+
+def test_a_grid_that_does_not_fit_its_image_is_refused():
+    x, grid = torch.randn(2, 3, 4, 5), torch.zeros(2, 6, 7, 2)
+    sample, gradient = torch._C.ops.grid_sample, torch._C.ops.grid_sample_gradient
+    wrong = [
+        (x[0], grid), (x, grid[:1]), (x, grid.double()), (x, grid[..., :1]), (x, grid[0]),
+        (x[:, :, :0], grid), (x.unsqueeze(4), grid), (x.half(), grid.half()), (x.reshape(120), grid),
+    ]  # fmt: skip
+    for x_, grid_ in wrong:
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            sample(x_, grid_, 0, 0, False)
+    for modes in ((3, 0), (-1, 0), (0, 3), (0, -1)):
+        with pytest.raises(RuntimeError):
+            sample(x, grid, *modes, False)
+    for g in (torch.zeros(2, 3, 6, 6), torch.zeros(2, 3, 6, 7).double(), torch.zeros(2, 3, 42)):
+        with pytest.raises(RuntimeError):
+            gradient(g, x, grid, 0, 0, False, True, True)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_points_of_one_image_are_shared_by_threads(threads):
     torch.manual_seed(0)
-    x, grid = torch.randn(2, 3, *size).to(dtype), (torch.rand(2, 9, 7, 2) * 2.6 - 1.3).to(dtype)
-    result = F.grid_sample(x, grid, mode="bicubic", padding_mode=padding_mode, align_corners=False)
-    numbers = {"zeros": 0, "border": 1, "reflection": 2}[padding_mode]
-    weights, index = torch._C.ops.grid_terms(grid.double().reshape(2, 63, 2), size, 2, numbers, False)
-    pixels = torch.cat([x.double().flatten(2), torch.zeros(2, 3, 1, dtype=torch.float64)], 2)
-    places = torch.where(index < 0, size[0] * size[1], index)
-    picked = pixels.unsqueeze(2).expand(-1, -1, 16, -1).gather(3, places.unsqueeze(1).expand(-1, 3, -1, -1))
-    exact = (picked * weights.unsqueeze(1)).sum(2).reshape(result.shape)
-    close = 1e-4 if dtype == torch.float32 else 1e-12
-    torch.testing.assert_close(result.double(), exact, rtol=close, atol=close)
+    x, grid, g = torch.randn(1, 3, 20, 30), torch.rand(1, 90, 61, 2) * 2 - 1, torch.randn(1, 3, 90, 61)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        result = F.grid_sample(x, grid, align_corners=False)
+    finally:
+        torch.set_num_threads(before)
+    exact, _, _ = parts_of_a_grid_sample(x, grid, g, (0, 0, False))
+    torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+def test_a_gradient_of_points_that_is_recorded_is_the_same(mode):
+    torch.manual_seed(0)
+    x, grid = torch.randn(2, 5, 6, 4).requires_grad_(), (torch.rand(2, 3, 7, 2) * 2.4 - 1.2).requires_grad_()
+    out = F.grid_sample(x, grid, mode=mode, align_corners=True)
+    g = torch.randn_like(out)
+    at_once = torch.autograd.grad(out, (x, grid), g, retain_graph=True)
+    recorded = torch.autograd.grad(out, (x, grid), g, create_graph=True)
+    for a, b in zip(at_once, recorded, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])

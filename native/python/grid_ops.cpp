@@ -1,4 +1,5 @@
-// Weighted sums of picked elements, which sampling at the points of a grid comes down to.
+// Weighted sums of picked elements, which sampling at the points of a grid comes down to: for the dtypes that
+// grid_sample (grid_terms_ops.cpp) has no kernel for, and where its gradient is differentiated again.
 //
 // With x (N, C, S), weights and index (N, J, P): out[n, c, p] = sum over j of weights[n, j, p] * x[n, c,
 // index[n, j, p]]; a negative index picks nothing. `pick_weighted` is that; its derivatives are
@@ -51,54 +52,19 @@ struct Prepared {
   C *plane, *weights, *sums;
   int32_t* at;
   int64_t image = -1;
-  // Four rows of four neighbours are read as four vectors, where they do lie side by side: 2.9 times as fast.
-  C* turned;  // the weights, point by point
-  // And the places. The first one of a point with others is inverted, and so negative.
-  int32_t* places;
 
   static int64_t bytes(const Picks& p) {
     int64_t count = p.terms * p.points;
-    int64_t together = has_runs(p) ? p.points : 0;
-    return (p.size + 1 + 2 * count + 16 * together) * int64_t(sizeof(C)) +
-           (count + 16 * together) * int64_t(sizeof(int32_t));
+    return (p.size + 1 + 2 * count) * int64_t(sizeof(C)) + count * int64_t(sizeof(int32_t));
   }
-  static bool has_runs(const Picks& p) { return p.terms == 16; }
   Prepared(const Picks& p, const Workspaces::Lease& lease) : plane(lease.as<C>()) {
     int64_t count = p.terms * p.points;
     weights = plane + p.size + 1;
     sums = weights + count;
-    turned = sums + count;
-    at = reinterpret_cast<int32_t*>(turned + (has_runs(p) ? 16 * p.points : 0));
-    places = at + count;
-  }
-  void find_runs(const Picks& p) {
-    constexpr int64_t BLOCK = 16;  // points at a time: a point's terms lie in one set of the cache
-    for (int64_t first = 0; first < p.points; first += BLOCK) {
-      int64_t last = std::min(first + BLOCK, p.points);
-      for (int64_t j = 0; j < 16; j++)
-        for (int64_t i = first; i < last; i++) {
-          turned[16 * i + j] = weights[j * p.points + i];
-          places[16 * i + j] = at[j * p.points + i];
-        }
-      for (int64_t i = first; i < last; i++) {
-        bool whole = true;
-        for (int64_t j = 0; j < 16; j++) whole &= places[16 * i + j] == places[16 * i + j / 4 * 4] + j % 4;
-        if (!whole) places[16 * i] = ~places[16 * i];
-      }
-    }
+    at = reinterpret_cast<int32_t*>(sums + count);
   }
   // Of the plane that was filled, into `to`.
-  void pick(const Picks& p, C* to) const {
-    if (!has_runs(p)) return grid_loops<C>().pick(to, plane, at, weights, p.terms, p.points);
-    grid_loops<C>().pick_runs(to, plane, places, turned, p.points);
-    for (int64_t i = 0; i < p.points; i++) {
-      const int32_t* place = places + 16 * i;
-      if (place[0] >= 0) continue;
-      C sum = turned[16 * i] * plane[~place[0]];
-      for (int64_t j = 1; j < 16; j++) sum += turned[16 * i + j] * plane[place[j]];
-      to[i] = sum;
-    }
-  }
+  void pick(const Picks& p, C* to) const { grid_loops<C>().pick(to, plane, at, weights, p.terms, p.points); }
   template <class T>
   void prepare(const Picks& p, const T* factors, int64_t n) {
     if (image == n) return;
@@ -110,7 +76,6 @@ struct Prepared {
       C factor = C(factors[n * count + i]);
       weights[i] = index[i] < 0 && factor == factor ? C(0) : factor;  // a lost point is NaN, outside as well
     }
-    if (has_runs(p)) find_runs(p);
   }
 };
 

@@ -1,9 +1,9 @@
 """Sampling images at the points of a grid, and grids of affine maps.
 
-A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. One primitive says
-which pixels a point is made of and with what weights, another adds them up. `_points_gradient` is the
-derivative of the weights: one kernel, or where it is differentiated itself, `_factors` in differentiable
-arithmetic.
+A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. `grid_sample` is one
+primitive, and so is its gradient. Where that is differentiated itself, it is made of parts: one primitive says
+which pixels a point is made of and with what weights, another adds them up, and `_points_gradient` is the
+derivative of the weights: one kernel, or `_factors` in differentiable arithmetic.
 """
 
 from __future__ import annotations
@@ -42,6 +42,26 @@ derivative(
     **PRODUCT,
 )
 
+
+
+def _sample_gradient(g, x, grid, mode, padding, align_corners, needs):
+    if not _C.is_grad_enabled() and all(_C.tangent(t) is None for t in (g, x, grid)):
+        dx, dgrid = ops.grid_sample_gradient(g, x, grid, mode, padding, align_corners, *needs)
+        return dx if needs[0] else None, dgrid if needs[1] else None
+    n, c, *sizes = x.shape
+    points, rows = grid.flatten(1, -2), g.flatten(2)
+    spec = tuple(sizes), mode, padding, align_corners
+    weights, index = ops.grid_terms(points, *spec)
+    dx = dgrid = None
+    if needs[0]:
+        dx = ops.spread_weighted(rows, weights, index, x.shape[2:].numel()).reshape(x.shape)
+    if needs[1]:
+        picked = ops.pick_products(rows, x.reshape(n, c, -1), index)
+        dgrid = _points_gradient(picked, points, *spec).reshape(grid.shape)
+    return dx, dgrid
+
+
+derivative("grid_sample", _sample_gradient, node="GridSampler2DBackward0")
 derivative(
     "grid_terms",
     node="GridSampler2DBackward0",
@@ -52,12 +72,13 @@ derivative(
 no_derivative("grid_slopes")  # constant but for jumps
 
 
-def _no_derivative(g_out):
+def _no_derivative(gs):
     raise NotImplementedError("the derivative for 'grid_sampler_2d_backward' is not implemented.")
 
 
-# Only run where no derivative of it is asked for, see below.
+# Only run where no derivative of them is asked for.
 derivative("grid_gradient", g=_no_derivative, grid=_no_derivative)
+derivative("grid_sample_gradient", _no_derivative)
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
@@ -270,9 +291,10 @@ def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, 
     result_shape = (n, c, *grid.shape[1:-1])
     if 0 in result_shape:
         return input.new_zeros(result_shape) + (input.sum() * 0 + grid.sum() * 0)
-    points = grid.reshape(n, -1, len(sizes))
-    terms = ops.grid_terms if points.dtype in (_C.float32, _C.float64) else _composed_terms
-    weights, index = terms(points, tuple(sizes), interpolation_mode, padding_mode, bool(align_corners))
+    modes = interpolation_mode, padding_mode, bool(align_corners)
+    if input.dtype in (_C.float32, _C.float64):
+        return ops.grid_sample(input, grid, *modes)
+    weights, index = _composed_terms(grid.reshape(n, -1, len(sizes)), tuple(sizes), *modes)
     return ops.pick_weighted(input.reshape(n, c, -1), weights, index).reshape(result_shape)
 
 

@@ -111,7 +111,8 @@ def conv_weight_gradient(op: Any, batch: Batch, x: Any, grad: Any, size: Any, *a
 
 
 @batching("max_pool_gather", "max_pool_scatter", "max_unpool", "pick_products", "pick_weighted",
-          "spread_weighted", "grid_gradient", "grid_slopes", "grid_terms")  # fmt: skip
+          "spread_weighted", "grid_gradient", "grid_sample", "grid_sample_gradient", "grid_slopes",
+          "grid_terms")  # fmt: skip
 def of_images(op: Any, batch: Batch, *args: Any) -> Any:
     """What computes each image by itself, however large."""
     if not batch.size:
