@@ -448,6 +448,24 @@ def test_products_packed_by_ourselves(rows, columns, terms, threads):
         rushlight.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 50])
+def test_the_edges_of_small_products(columns, dtype):
+    """Every height of a tile, every width of its last vector; with what was there before, and turned round."""
+    rng = np.random.default_rng(columns)
+    for rows, terms in [*((rows, 40) for rows in range(2, 15)), (25, 13), (37, 512), (5, 513)]:
+        a, b = numbers(rng, (rows, terms), dtype), numbers(rng, (terms, columns), dtype)
+        before = numbers(rng, (rows, columns), dtype)
+        expected = a.astype("float64") @ b.astype("float64")
+        for left, right in itertools.product(("", "transposed", "spread"), ("", "transposed", "spread")):
+            x, y = laid_out(tensor(a), left), laid_out(tensor(b), right)
+            assert_close(x @ y, expected, dtype, terms)
+            sums = rushlight.addmm(tensor(before), x, y, beta=-2, alpha=0.5)
+            assert_close(sums, 0.5 * expected - 2 * before, dtype, terms)
+            out = laid_out(tensor(before), "transposed")
+            assert_close(out.addmm_(x, y), expected + before, dtype, terms)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("left", [False, True], ids=["rows", "columns"])
 @pytest.mark.parametrize("right", [False, True], ids=["rows", "columns"])

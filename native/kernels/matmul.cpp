@@ -21,6 +21,7 @@
 #include "gemm_avx512.h"
 #include "gemm_bf16.h"
 #include "simd/families.h"
+#include "small_gemm_avx512.h"
 #include "small_products.h"
 
 namespace rl {
@@ -392,6 +393,38 @@ void blas_gemv(const Blas* blas, DType dtype, const Vector& y, const Matrix& a, 
   parallel_for(a.rows, std::max<int64_t>(64, int64_t(200000 / std::max<int64_t>(1, a.cols))), part);
 }
 
+// Small products of float and double where the processor has AVX-512: what OpenBLAS does before it multiplies
+// takes longer than they do (measured on an EPYC, float: x @ w.T of 16x16x16 230 -> 190 ns, x @ w of 10x50x20
+// 320 -> 230; where it has its AVX2 kernels only, 430 and 570). Level from 32x32x32 on. False if it is none.
+constexpr double SMALL = 1e6;
+constexpr int64_t SMALL_RIGHT = 64 * 64;  // elements of b that are turned round on the stack
+template <class T>
+bool small_gemm(Matrix c, Matrix a, Matrix b, T alpha, T beta) {
+  if (c.col_stride != 1 || c.row_stride < c.cols) {  // columns lie together: compute the transpose
+    std::swap(a, b);
+    a = a.transposed(), b = b.transposed(), c = c.transposed();
+    if (c.col_stride != 1 || c.row_stride < c.cols) return false;
+  }
+  if (b.col_stride == 1) {
+    small_gemm_avx512(c, a, b, alpha, beta);
+    return true;
+  }
+  if (b.row_stride != 1 || b.rows * b.cols > SMALL_RIGHT) return false;
+  alignas(64) T turned[SMALL_RIGHT];
+  loops().transpose(sizeof(T) == 4 ? DType::f32 : DType::f64, b.data, b.col_stride, b.cols, b.rows, turned);
+  small_gemm_avx512(c, a, row_major(turned, b.rows, b.cols), alpha, beta);
+  return true;
+}
+
+bool small_gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const void* alpha,
+                const void* beta) {
+  if ((dtype != DType::f32 && dtype != DType::f64) || a.cols > SMALL_GEMM_TERMS || !avx512_chosen())
+    return false;
+  if (dtype == DType::f32)
+    return small_gemm(c, a, b, *static_cast<const float*>(alpha), *static_cast<const float*>(beta));
+  return small_gemm(c, a, b, *static_cast<const double*>(alpha), *static_cast<const double*>(beta));
+}
+
 }  // namespace
 
 void gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const void* alpha,
@@ -405,6 +438,7 @@ void gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const 
     return gemv(dtype, {c.data, c.cols, c.col_stride}, b.transposed(), {a.data, a.cols, a.col_stride}, alpha,
                 beta);
   double size = product_size(c, k);
+  if (size <= SMALL && size > TINY && small_gemm(dtype, c, a, b, alpha, beta)) return;
   if (size <= TINY || is_integral(dtype) || is_bool(dtype)) return loops().gemm(dtype, c, a, b, alpha, beta);
   if (dtype == DType::f32 && *static_cast<const float*>(beta) == 0) {
     FewTerms loop = few_loop(c, b);
