@@ -14,6 +14,9 @@ from typing import Any
 
 import rushlight
 from rushlight import _C, Tensor, _signatures
+from rushlight._foreach_nodes import RESULTS as _RESULTS
+from rushlight._foreach_nodes import as_one_node
+from rushlight.ops._again import looked_on
 from rushlight.ops._public import type_name as dtype_name
 
 _UNARY = [
@@ -94,33 +97,39 @@ def _binary(operation: str, inplace: bool) -> Callable:
             other = other.item()
         if not isinstance(tensors, (list, tuple)):  # a number raised to each
             _same_lengths(other)
-            since = _C.next_sequence()
-            powers = tuple(rushlight.pow(tensors, exponent) for exponent in other)
+
+            def powers(exponents: Any) -> tuple:
+                return tuple(rushlight.pow(tensors, exponent) for exponent in exponents)
+
             kept = {"self": tensors, "exponent": other, "result": None}
-            return _shown("ForeachPowBackward2", since, powers, [other], kept, [other, powers])
+            return _recorded("ForeachPowBackward2", powers, [other], (0, _RESULTS), kept)
         if isinstance(other, Tensor):
             if other.dim():
                 raise RuntimeError(
                     f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and "
                     f"{other.numel()} elements."
                 )
-            if operation not in _WITH_TENSOR:
+            # torch takes it for a number where its signature has one first.
+            if operation not in _WITH_TENSOR or (
+                operation == "add" and alpha is None and not other.requires_grad
+            ):
                 other = other.item()
         others = _per_tensor(tensors, other)
         if operation in _BOUNDS:
             _refuse_complex(operation, tensors, others)
         if inplace:
             return _written(operation, tensors, others, extra)
-        since = _C.next_sequence()
         scalar = not isinstance(others[0], Tensor)
         function = getattr(rushlight, _SCALARS.get(operation, operation) if scalar else operation)
-        results = tuple(function(t, second, **extra) for t, second in zip(tensors, others, strict=True))
         node, kept = _binary_node(operation, tensors, other)
+
+        def run(tensors: Any, second: Any = None) -> tuple:
+            seconds = others if second is None else second * len(tensors) if len(second) == 1 else second
+            return tuple(function(t, each, **extra) for t, each in zip(tensors, seconds, strict=True))
+
         lists = [tensors, *_tensors_in(other)]
-        added = operation == "add" and isinstance(other, Tensor) and alpha in (None, 1)
-        unread = added and not other.requires_grad
-        keeps = [tensors] if unread else [*lists, results] if "result" in kept else lists
-        return _shown(node, since, results, lists, kept, keeps)
+        keeps = (1, 0) if lists[1:] else (0,)
+        return _recorded(node, run, lists, (*keeps, _RESULTS) if "result" in kept else keeps, kept)
 
     return function
 
@@ -168,11 +177,18 @@ def _binary_node(operation: str, tensors: Any, other: Any) -> tuple[str, dict]:
     return f"{name}{int(operation != 'pow' and form.startswith('Scalar'))}{form}", {}
 
 
-def _shown(
-    node: str, since: int, results: tuple, lists: list, kept: dict | None = None, keeps: Any = None
+def _recorded(
+    node: str, run: Callable, lists: list, keeps: tuple[int, ...], kept: dict | None = None
 ) -> tuple:
-    """The results, of one node that shows what torch's shows. It keeps `keeps`, lists of tensors (by itself
-    all of `lists`), so that a write into one of them is refused whoever has a gradient."""
+    """run(*lists), of one node that shows what torch's shows, and keeps those of the lists of tensors that
+    `keeps` counts, in torch's order (or _RESULTS), so that a write into one of them is refused whoever has a
+    gradient."""
+    if keeps and _C.top_saved_hooks() is not None:
+        inputs = tuple(tensor for each in lists for tensor in each)
+        if looked_on(*inputs) and not any(map(_C.is_leveled, inputs)):
+            return as_one_node(node, run, lists, keeps)
+    since = _C.next_sequence()
+    results = run(*lists)
     if _C.next_sequence() == since:
         return results
     inputs = tuple(tensor for each in lists for tensor in each)
@@ -192,8 +208,8 @@ def _shown(
         # Hooks have been shown what the steps keep; what they return for it is never refused.
         hooked = _C.top_saved_hooks() is not None
         kept["lists"] = []
-        for each in [] if hooked else lists if keeps is None else keeps:
-            kept["lists"] += _kept_results(results) if each is results else map(_C.keep, each)
+        for at in () if hooked else keeps:
+            kept["lists"] += _kept_results(results) if at == _RESULTS else map(_C.keep, lists[at])
         # The steps bear the name as well: derivatives keep numbers as numbers, and anomaly mode tells it.
         results = _C.ops.listed(_C.name_node(results, node, since))
     return _C.name_node(results, node, since, kept, inputs)
@@ -227,7 +243,39 @@ def _written(operation: str, tensors: Any, others: list, extra: dict) -> Any:
             kept = {"other": other} if operation in ("mul", "div") else {}
             _C.name_node(tensor, f"{operation.capitalize()}Backward1", since, kept)
 
+    if in_place and not isinstance(others[0], Tensor):
+
+        def all_of_them(tensors: Any) -> Any:
+            return _run(run, True, tensors, rows)
+
+        return _refused_later_on(f"_foreach_{operation}_", all_of_them, [tensors])
     return _run(run, True, tensors, rows)
+
+
+def _refused_later_on(name: str, run: Callable, lists: list, *others: Tensor) -> Any:
+    """run(*lists), which torch cannot differentiate: asking for a gradient is refused."""
+    if not _C.is_grad_enabled() or not any(
+        tensor.requires_grad for each in (*lists, others) for tensor in each
+    ):
+        return run(*lists)
+    from rushlight.autograd.function import without_derivative
+
+    given = [tensor for each in lists for tensor in each]
+    if not name.endswith("_"):
+        with rushlight.no_grad():
+            results = run(*lists)
+        return without_derivative(name, results, *given, *others)
+    tensors, rest = lists[0], (*(tensor for each in lists[1:] for tensor in each), *others)
+    for tensor in tensors:
+        _C.check_inplace(tensor)
+    made = [
+        without_derivative(name, rushlight.empty_like(tensor), tensor, *rest, space="") for tensor in tensors
+    ]
+    with rushlight.no_grad():
+        run(*lists)
+    for tensor, result in zip(tensors, made, strict=True):
+        _C.take_history(tensor, result)
+    return tensors
 
 
 def _refused_later(tensors: Any, others: list) -> bool:
@@ -306,12 +354,14 @@ def _unary(operation: str, inplace: bool) -> Callable:
 
     def function(self: Any) -> Any:
         _same_lengths(self)
-        since = _C.next_sequence()
-        results = _run(lambda tensor: getattr(tensor, method)(), inplace, self, [()] * len(self))
+
+        def run(tensors: Any) -> Any:
+            return _run(lambda tensor: getattr(tensor, method)(), inplace, tensors, [()] * len(tensors))
+
         if inplace:
-            return results
-        keeps = [] if operation in _KEEP_NOTHING else [results] if operation in _KEEP_RESULTS else [self]
-        return _shown(node, since, results, [self], keeps=keeps)
+            return run(self)
+        keeps = () if operation in _KEEP_NOTHING else (_RESULTS,) if operation in _KEEP_RESULTS else (0,)
+        return _recorded(node, run, [self], keeps)
 
     return function
 
@@ -320,8 +370,9 @@ def _pointwise(operation: str, inplace: bool) -> Callable:
     method = operation + "_" * inplace
 
     def function(self: Any, tensor1: Any, tensor2: Any, scalars: Any = None, value: Any = 1) -> Any:
-        lists = (self, tensor1, tensor2)
-        if isinstance(scalars, Tensor):
+        lists = [self, tensor1, tensor2]
+        packed = scalars if isinstance(scalars, Tensor) else None
+        if packed is not None:
             if scalars.dim() != 1:
                 text = f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead."
                 raise RuntimeError(text)
@@ -333,11 +384,15 @@ def _pointwise(operation: str, inplace: bool) -> Callable:
             scalars = scalars.tolist()
         _same_lengths(*lists)
         values = _per_tensor(self, value if scalars is None else scalars)
-        rows = list(zip(tensor1, tensor2, values, strict=True))
-        since = _C.next_sequence()
-        results = _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, self, rows)
+
+        def run(tensors: Any, first: Any, second: Any) -> Any:
+            rows = list(zip(first, second, values, strict=True))
+            return _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, tensors, rows)
+
+        if packed is not None:
+            return _refused_later_on(f"_foreach_{method}", run, lists, packed)
         node = f"Foreach{operation.capitalize()}Backward0{'Scalar' if scalars is None else _form(scalars)}"
-        return results if inplace else _shown(node, since, results, list(lists))
+        return run(*lists) if inplace else _recorded(node, run, lists, (0, 1, 2))
 
     return function
 
@@ -348,12 +403,15 @@ def _lerp(operation: str, inplace: bool) -> Callable:
     def function(self: Any, tensors1: Any, weight: Any = None, weights: Any = None) -> Any:
         weight = weights if weight is None else weight
         _same_lengths(self, tensors1)
-        rows = list(zip(tensors1, _per_tensor(self, weight), strict=True))
-        since = _C.next_sequence()
-        results = _run(lambda t, end, w: getattr(t, method)(end, w), inplace, self, rows)
+        each = _per_tensor(self, weight)
+
+        def run(tensors: Any, ends: Any, weights: Any = each) -> Any:
+            rows = list(zip(ends, weights, strict=True))
+            return _run(lambda t, end, w: getattr(t, method)(end, w), inplace, tensors, rows)
+
         node = f"ForeachLerpBackward{int(_form(weight) == 'List')}{_form(weight)}"
         lists = [self, tensors1, *_tensors_in(weight)]
-        return results if inplace else _shown(node, since, results, lists, keeps=lists[2:] and lists)
+        return run(*lists) if inplace else _recorded(node, run, lists, (0, 1, 2) if lists[2:] else ())
 
     return function
 
@@ -372,10 +430,12 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
             "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does "
             "not have an identity"
         )
-    since = _C.next_sequence()
-    norms = tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self)
+
+    def norms(tensors: Any) -> tuple:
+        return tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in tensors)
+
     kept = {"self": self, "ord": ord, "result": None}
-    return _shown("ForeachNormBackward0", since, norms, [self], kept, [self, norms])
+    return _recorded("ForeachNormBackward0", norms, [self], (0, _RESULTS), kept)
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
@@ -384,8 +444,12 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
     for tensor in self:
         if not (tensor.is_floating_point() or tensor.is_complex()):
             raise NotImplementedError("\"powsum_cpu\" not implemented for 'Long'")
-    cast = [tensor if dtype is None else tensor.to(dtype) for tensor in self]
-    return tuple(rushlight.sum(tensor.abs().pow(ord)) for tensor in cast)
+
+    def run(tensors: Any) -> tuple:
+        cast = [tensor if dtype is None else tensor.to(dtype) for tensor in tensors]
+        return tuple(rushlight.sum(tensor.abs().pow(ord)) for tensor in cast)
+
+    return _refused_later_on("_foreach_powsum", run, [self])
 
 
 def _foreach_max(self: Any) -> tuple:
@@ -395,9 +459,11 @@ def _foreach_max(self: Any) -> tuple:
         raise RuntimeError(
             "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined."
         )
-    since = _C.next_sequence()
-    largest = tuple(tensor.max() for tensor in self)
-    return _shown("ForeachMaxBackward1", since, largest, [self], keeps=[self, largest])
+
+    def largest(tensors: Any) -> tuple:
+        return tuple(tensor.max() for tensor in tensors)
+
+    return _recorded("ForeachMaxBackward1", largest, [self], (0, _RESULTS))
 
 
 def _foreach_mm(self: Any, mat2: Any) -> tuple:
@@ -407,15 +473,22 @@ def _foreach_mm(self: Any, mat2: Any) -> tuple:
     if len(self) != len(mat2):
         raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
     _same_lengths(self, mat2)
-    since = _C.next_sequence()
-    products = tuple(rushlight.mm(a, b) for a, b in zip(self, mat2, strict=True))
-    return _shown("ForeachMmBackward0", since, products, [self, mat2])
+
+    def products(first: Any, second: Any) -> tuple:
+        return tuple(rushlight.mm(a, b) for a, b in zip(first, second, strict=True))
+
+    return _recorded("ForeachMmBackward0", products, [self, mat2], (1, 0))
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: Any = False) -> Any:
     """Copies each tensor of `src` into its partner."""
     _same_lengths(self, src)
-    return _run(lambda to, source: to.copy_(source, non_blocking), True, self, [(source,) for source in src])
+
+    def run(tensors: Any, sources: Any) -> Any:
+        rows = [(source,) for source in sources]
+        return _run(lambda to, source: to.copy_(source, non_blocking), True, tensors, rows)
+
+    return _refused_later_on("_foreach_copy_", run, [self, src])
 
 
 def _foreach_zero_(self: Any) -> Any:

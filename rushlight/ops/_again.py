@@ -57,6 +57,12 @@ class _Call:
 
 
 def _gradient(g: Tensor, tensors: Any, call: _Call) -> tuple:
+    return (gradients_of_steps(call.steps, tensors, call.wanted, g),)
+
+
+def gradients_of_steps(steps: Callable, tensors: Any, wanted: list[bool], g: Any) -> list[Any]:
+    """What comes back to the `wanted` ones of the tensors where the gradients g arrive at steps(tensors), one
+    tensor or a tuple (with None for a gradient that does not arrive); None for the others."""
     from rushlight.autograd import grad
 
     record = _C.is_grad_enabled()
@@ -65,15 +71,18 @@ def _gradient(g: Tensor, tensors: Any, call: _Call) -> tuple:
     rested = _C.rest_saved_hooks(True) if not record else None
     try:
         if not record:
-            tensors = [_C.requires_grad_(t.detach(), wanted) for t, wanted in zip(tensors, call.wanted)]
-        result = call.steps(tensors)
+            tensors = [_C.requires_grad_(t.detach(), one) for t, one in zip(tensors, wanted)]
+        results = steps(tensors)
     finally:
         _C.set_grad_enabled(before)
         if rested is not None:
             _C.rest_saved_hooks(rested)
-    asked = [t for t, wanted in zip(tensors, call.wanted) if wanted]
-    found = iter(grad(result, asked, g, allow_unused=True, create_graph=record))
-    return ([next(found) if wanted else None for wanted in call.wanted],)
+    asked = [t for t, one in zip(tensors, wanted) if one]
+    if not isinstance(results, Tensor):
+        arrived = [(result, each) for result, each in zip(results, g) if each is not None]
+        results, g = zip(*arrived) if arrived else ((), ())
+    found = iter(grad(results, asked, g, allow_unused=True, create_graph=record))
+    return [next(found) if one else None for one in wanted]
 
 
 derivative("again", _gradient)
