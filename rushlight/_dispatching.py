@@ -237,7 +237,10 @@ def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
     with _C_no_grad():
         if packet is None or "out" not in packet.overloads():
             return out.copy_(function(*args, **kwargs))
+        version = None if out.is_inference() else out._version
         ask(packet.out, args, {**kwargs, "out": out})
+        if version is not None:  # it is one write, whoever was asked
+            _C.set_version(out, version)
     return _C.note_write(out)
 
 

@@ -747,7 +747,18 @@ def _in_place_view(name):
             from rushlight._dispatching import ask_in_place_view
 
             return ask_in_place_view(name, view, self, args, kwargs)
-        return _C.become_view(self, view(self, *args, **kwargs))
+        tangent = _C.tangent(self) if _C.carries_tangents() and not _C.is_leveled(self) else None
+        if tangent is None or _C.is_leveled(tangent):
+            return _C.become_view(self, view(self, *args, **kwargs))
+        _C.check_inplace(tangent)
+        _C.become_view(self, view(self, *args, **kwargs))
+        before = _C.set_forward_mode(False)
+        try:
+            getattr(tangent, method_.__name__)(*args, **kwargs)  # this very tensor, which others may hold
+        finally:
+            _C.set_forward_mode(before)
+        _C.set_tangent(self, tangent)
+        return self
 
     method_.__name__ = method_.__qualname__ = f"{name}_"
     method_.__doc__ = f"In-place version of {name}: changes the sizes of this very tensor."

@@ -1,0 +1,83 @@
+"""What programs about histories found in views that turn a tensor, in modes and in transforms."""
+
+import importlib
+
+import pytest
+from corners import same_in_torch
+from outcomes import collector, err
+
+pytestmark = pytest.mark.torch
+
+
+def cases(torch):
+    found, case = collector()
+    fw = importlib.import_module(f"{torch.__name__}.autograd.forward_ad")
+
+    def seen(tensor):
+        node = tensor.grad_fn
+        return (
+            tuple(tensor.shape), tensor.stride(), tensor._version, tensor.requires_grad, tensor._is_view(),
+            node and (node.name(), [after and after.name() for after, _ in node.next_functions]),
+        )  # fmt: skip
+
+    def tangents(start):
+        """A tensor, the tangent it was given, and the dual number of both."""
+        made = torch.arange(6.0, 12.0).reshape(2, 3)
+        tangent = {
+            "plain": lambda: made, "leaf": lambda: made.requires_grad_(),
+            "result": lambda: made.requires_grad_() * 1, "expanded": lambda: torch.ones(1).expand(2, 3),
+        }[start]()  # fmt: skip
+        primal = torch.arange(6.0).reshape(2, 3)
+        return tangent, fw.make_dual(primal, tangent)
+
+    turns = {
+        "t": lambda d: d.t_(), "transpose": lambda d: d.transpose_(0, 1), "swap": lambda d: d.swapaxes_(0, 1),
+        "squeeze": lambda d: d.unsqueeze_(1).squeeze_(1), "as_strided": lambda d: d.as_strided_((3,), (2,)),
+        "twice": lambda d: d.t_().mul_(2).t_(),
+    }  # fmt: skip
+
+    for start in ("plain", "leaf", "result", "expanded"):
+        for name, turn in turns.items():
+
+            @case(f"{name} turns the tangent itself: {start}")
+            def _(start=start, turn=turn):
+                told = []
+                for recorded in (True, False):
+                    with fw.dual_level(), torch.set_grad_enabled(recorded):
+                        tangent, dual = tangents(start)
+                        of_view = dual[0]
+                        held = fw.unpack_dual(of_view).tangent
+                        told.append(err(lambda turn=turn, dual=dual: turn(dual) is dual))
+                        if told[-1] is not True:
+                            continue
+                        told += [seen(tangent), seen(held), fw.unpack_dual(dual).tangent.tolist()]
+                        of_view.unsqueeze_(0)
+                        told += [seen(held), seen(fw.unpack_dual(dual).tangent), seen(dual)]
+                return told
+
+    @case("an output is written once, whoever looks on")
+    def _():
+        class Mode(importlib.import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                return func(*args, **(kwargs or {}))
+
+        x, told = torch.rand(2, 2), []
+        for looks_on in (Mode(), torch.autograd._force_original_view_tracking(True)):
+            with looks_on:
+                for write in (
+                    lambda out: torch.add(x, x, out=out), lambda out: torch.mm(x, x, out=out),
+                    lambda out: torch.sin(x, out=out), lambda out: torch.cat([x[:1], x[1:]], out=out),
+                    lambda out: torch.sum(x, 0, out=out),
+                ):  # fmt: skip
+                    empty, part = torch.empty(0), torch.zeros(4, 4)[0, :2]
+                    write(empty)
+                    told.append(empty._version)
+                    if empty.shape == part.shape:
+                        write(part)
+                        told.append(part._version)
+        return told
+
+    return found
+
+
+test_mended = same_in_torch(cases)
