@@ -341,7 +341,7 @@ _LAZY_NAMES |= dict.fromkeys(
 _LAZY_NAMES |= dict.fromkeys(
     (
         "_test_autograd_multiple_dispatch", "_test_autograd_multiple_dispatch_view",
-        "_test_autograd_multiple_dispatch_view_copy",
+        "_test_autograd_multiple_dispatch_view_copy", "_test_functorch_fallback",
     ),
     "_test_operations",
 )  # fmt: skip

@@ -128,6 +128,7 @@ from rushlight._underscored import _standard_gamma_grad as _standard_gamma_grad
 from rushlight._test_operations import _test_autograd_multiple_dispatch as _test_autograd_multiple_dispatch
 from rushlight._test_operations import _test_autograd_multiple_dispatch_view as _test_autograd_multiple_dispatch_view
 from rushlight._test_operations import _test_autograd_multiple_dispatch_view_copy as _test_autograd_multiple_dispatch_view_copy
+from rushlight._test_operations import _test_functorch_fallback as _test_functorch_fallback
 from rushlight.nn.functional.short_path import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
 from rushlight._private import _unique as _unique
 from rushlight._private import _unique2 as _unique2

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import rushlight
-from rushlight._alias import TorchFinder, explain
+from rushlight._alias import FunctorchFinder, TorchFinder, explain
 from rushlight.torch_version import followed
 
 USAGE = """\
@@ -97,6 +97,7 @@ def run(source: str | bytes, filename: str) -> None:
 def prepare() -> None:
     """Puts Rushlight in torch's place, and takes this file's frames out of tracebacks."""
     sys.meta_path.insert(0, TorchFinder())
+    sys.meta_path.append(FunctorchFinder())
     rushlight.__name__ = "torch"  # libraries that patch torch check the name
     # ... and ask how new torch is: as new as the one whose behaviour is followed here.
     rushlight.__version__ = followed(rushlight.__version__)

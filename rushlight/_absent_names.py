@@ -54,12 +54,16 @@ _modules("""
 _functorch:
 _functorch.apis: grad=func.grad grad_and_value=func.grad_and_value vmap=func.vmap
     chunk_vmap=func._vmap.chunk_vmap
-_functorch.eager_transforms: grad=func.grad grad_and_value=func.grad_and_value hessian=func.hessian
-    jacfwd=func.jacfwd jacrev=func.jacrev jvp=func.jvp linearize=func.linearize vjp=func.vjp
+_functorch.eager_transforms: _slice_argnums=func._derivatives.slice_argnums
+    _as_tuple=func._derivatives.as_tuple grad=func.grad grad_and_value=func.grad_and_value
+    hessian=func.hessian jacfwd=func.jacfwd jacrev=func.jacrev jvp=func.jvp linearize=func.linearize
+    vjp=func.vjp
     functionalize=func.functionalize tree_flatten=func._levels.tree_flatten tree_map=func._levels.tree_map
     tree_unflatten=func._levels.tree_unflatten vmap=func.vmap
-_functorch.vmap: Tensor=Tensor vmap=func.vmap _add_batch_dim=func._stack._add_batch_dim
-    _remove_batch_dim=func._stack._remove_batch_dim
+_functorch.utils: enable_single_level_autograd_function=func._allowed.enable_single_level_autograd_function
+    argnums_t=func._stack.argnums_t unwrap_dead_wrappers=func._stack.unwrap_dead_wrappers
+_functorch.vmap: Tensor=Tensor restore_vmap=func._vmap.restore_vmap vmap=func.vmap
+    _add_batch_dim=func._stack._add_batch_dim _remove_batch_dim=func._stack._remove_batch_dim
     _broadcast_to_and_flatten=utils._pytree._broadcast_to_and_flatten tree_flatten=utils._pytree.tree_flatten
     tree_unflatten=utils._pytree.tree_unflatten tree_map_=utils._pytree.tree_map_
     _create_batched_inputs=func._vmap._create_batched_inputs _get_name=func._vmap.name_of
@@ -85,6 +89,8 @@ _functorch.make_functional: FunctionalModule=func._made_functional.FunctionalMod
     transpose_stack=func._made_functional.transpose_stack
     create_names_map=func._made_functional.create_names_map
     raise_parameter_tying_error=func._made_functional.raise_parameter_tying_error
+    functional_init=func._made_functional.functional_init
+    functional_init_with_buffers=func._made_functional.functional_init_with_buffers
 _functorch.functional_call: functional_call=nn.utils.stateless.func_functional_call
     stack_module_state=func._modules.stack_module_state
     construct_stacked_leaf=func._modules.construct_stacked_leaf
@@ -92,8 +98,21 @@ _functorch.batch_norm_replacement:
     replace_all_batch_norm_modules_=func._modules.replace_all_batch_norm_modules_
     batch_norm_without_running_stats=func._modules.batch_norm_without_running_stats
 _functorch.autograd_function: VmapInfo=func._function.VmapInfo CtxCustomSave=func._function.CtxCustomSave *
-_functorch.pyfunctorch: retrieve_all_functorch_interpreters=func._stack.get_interpreter_stack
-    retrieve_current_functorch_interpreter=func._stack.peek_interpreter_stack *
+_functorch.pyfunctorch: FuncTorchInterpreter=func._interpreters.FuncTorchInterpreter
+    FunctionalizeInterpreter=func._interpreters.FunctionalizeInterpreter
+    GradInterpreter=func._interpreters.GradInterpreter
+    JvpInterpreter=func._interpreters.JvpInterpreter
+    VmapInterpreter=func._interpreters.VmapInterpreter
+    coerce_cinterpreter=func._interpreters.coerce_cinterpreter
+    compare_functorch_state=func._interpreters.compare_functorch_state
+    dispatch_functorch=func._interpreters.dispatch_functorch
+    nested=func._interpreters.nested
+    retrieve_all_functorch_interpreters=func._interpreters.retrieve_all_functorch_interpreters
+    retrieve_current_functorch_interpreter=func._interpreters.retrieve_current_functorch_interpreter
+    temporarily_clear_interpreter_stack=func._interpreters.temporarily_clear_interpreter_stack
+    temporarily_pop_interpreter_stack=func._interpreters.temporarily_pop_interpreter_stack
+    CInterpreter=func._stack.CInterpreter TransformType=func._stack.TransformType
+    RandomnessType=func._stack.RandomnessType
 _functorch.python_key: make_fx pythonkey_decompose
 _functorch.config: functionalize_rng_ops=False fake_tensor_allow_meta=False donated_buffer=False
     check_custom_op_aliasing=True error_on_custom_op_aliasing=False
@@ -103,6 +122,26 @@ _decomp: *
 _functorch.compilers: *
 _functorch.fx_minifier: minifier
 _functorch.partitioners: *
+_functorch.package: make_fx FunctionalModule=func._made_functional.FunctionalModule
+    FunctionalModuleWithBuffers=func._made_functional.FunctionalModuleWithBuffers
+    combine_state_for_ensemble=func._deprecated.combine_state_for_ensemble
+    functionalize=func._deprecated.functionalize
+    grad=func._deprecated.grad
+    grad_and_value=func._deprecated.grad_and_value
+    hessian=func._deprecated.hessian
+    jacfwd=func._deprecated.jacfwd
+    jacrev=func._deprecated.jacrev
+    jvp=func._deprecated.jvp
+    make_functional=func._deprecated.make_functional
+    make_functional_with_buffers=func._deprecated.make_functional_with_buffers
+    vjp=func._deprecated.vjp
+    vmap=func._deprecated.vmap
+_functorch.package.experimental: chunk_vmap=func._vmap.chunk_vmap functionalize=func.functionalize
+    hessian=func.hessian jacfwd=func.jacfwd jvp=func.jvp
+    replace_all_batch_norm_modules_=func._modules.replace_all_batch_norm_modules_
+_functorch.package.experimental.control_flow: cond map
+_functorch.package.experimental.ops: HigherOrderOperator=_higher_order.HigherOrderOperator
+_functorch.package.compile: *
 _C._functorch: TransformType=func._stack.TransformType RandomnessType=func._stack.RandomnessType
     CInterpreter=func._stack.CInterpreter is_functorch_wrapped_tensor=func._stack.is_functorch_wrapped_tensor
     is_batchedtensor=func._stack.is_batchedtensor is_gradtrackingtensor=func._stack.is_gradtrackingtensor
@@ -126,6 +165,10 @@ _C._functorch: TransformType=func._stack.TransformType RandomnessType=func._stac
     set_inplace_requires_grad_allowed=func._stack.set_inplace_requires_grad_allowed
     get_single_level_autograd_function_allowed=func._stack.get_single_level_autograd_function_allowed
     set_single_level_autograd_function_allowed=func._stack.set_single_level_autograd_function_allowed
+    reshape_dim_into=func._stack.reshape_dim_into reshape_dim_outof=func._stack.reshape_dim_outof
+    _is_vmap_fallback_enabled=func._stack._is_vmap_fallback_enabled
+    _set_vmap_fallback_enabled=func._stack._set_vmap_fallback_enabled
+    _set_vmap_fallback_warning_enabled=func._stack._set_vmap_fallback_warning_enabled
 """)
 
 # The old names of what is in torch.hub.
@@ -295,7 +338,7 @@ onnx: ExportableModule ONNXProgram OnnxExporterError OperatorExportTypes{ONNX,ON
 onnx.errors: OnnxExporterError SymbolicValueError UnsupportedOperatorError
 onnx.operators: reshape_from_tensor_shape shape_as_tensor=_shape_as_tensor
 onnx.symbolic_helper: cast_pytorch_to_onnx parse_args@ quantized_args@
-onnx.symbolic_opset9: masked_fill softmax
+onnx.symbolic_opset9: _prepare_onnx_paddings=_onnx._prepare_onnx_paddings masked_fill softmax
 onnx.symbolic_opset11: select squeeze unsqueeze
 onnx.symbolic_opset12: dropout
 onnx.utils: export register_custom_op_symbolic!

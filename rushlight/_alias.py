@@ -71,6 +71,27 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name_types("torch")
 
 
+class FunctorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `functorch`, which comes with torch, where it is not installed: it stands last."""
+
+    OURS = "rushlight._functorch.package"
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.partition(".")[0] != "functorch":
+            return None
+        found = importlib.util.find_spec(self.OURS + fullname.removeprefix("functorch"))
+        return found and ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec):
+        module = importlib.import_module(self.OURS + spec.name.removeprefix("functorch"))
+        spec.loader_state = module.__spec__  # as in TorchFinder
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = module.__spec__.loader_state
+        module.__version__ = rushlight.__version__
+
+
 def torch_distribution():
     """What `importlib.metadata` says of an installed torch: libraries ask it if there is one, and how new."""
     import importlib.metadata

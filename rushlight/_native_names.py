@@ -222,14 +222,14 @@ class _AutoDispatchBelowAutograd:
     """Inside, nothing is recorded and no tangent carried, as below autograd in torch."""
 
     def __init__(self) -> None:
-        self._before = _C.set_grad_enabled(False), _C._set_fwd_grad_enabled(False)
+        self._guard = _dispatch_keys._ExcludeDispatchKeyGuard(_dispatch_keys._RECORDS)
+        self._guard.__enter__()
 
     def __enter__(self) -> _AutoDispatchBelowAutograd:
         return self
 
     def __exit__(self, *error: object) -> None:
-        _C.set_grad_enabled(self._before[0])
-        _C._set_fwd_grad_enabled(self._before[1])
+        self._guard.__exit__()
 
 
 _TorchDispatchModeKey = enum.Enum("_TorchDispatchModeKey", "PROXY FUNCTIONAL FAKE", module=__name__, start=0)
@@ -264,7 +264,8 @@ def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs:
     return getattr(_C.Tensor, "__torch_dispatch__")(func, types, args, kwargs)  # noqa: B009
 
 
-_warned_of = {"broadcast": False, "keepdim": False}
+# What torch can be asked to warn of, and nothing here does.
+_warned_of = {"broadcast": False, "keepdim": False, "examples": False}
 
 
 def _set_backcompat_broadcast_warn(on: bool) -> None:
@@ -512,6 +513,8 @@ NAMES |= {
     "_is_autocast_available": lambda device_type: rushlight.amp.is_autocast_available(device_type),
     "_get_default_device": lambda: str(rushlight.get_default_device()),
     "_get_accelerator": lambda: rushlight.device("cpu"),
+    "_debug_only_are_vmap_fallback_warnings_enabled": lambda: _warned_of["examples"],
+    "_debug_only_display_vmap_fallback_warnings": lambda on: _warned_of.update(examples=bool(on)),
     "_data_address": lambda tensor: tensor.data_ptr(),
     "_is_alias_of": _is_alias_of,
     "_jit_override_can_fuse_on_cpu": lambda on: False,  # without TorchScript it changes nothing

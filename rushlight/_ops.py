@@ -314,11 +314,15 @@ class _OpNamespace(types.ModuleType):
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
 
 
-namespaces: dict[str, _OpNamespace] = {}
+namespaces: dict[str, Any] = {}
 
 
-def namespace(name: str) -> _OpNamespace:
+def namespace(name: str) -> Any:
     """`torch.ops.<name>`; an unknown one is empty."""
+    if name == "higher_order" and name not in namespaces:
+        from rushlight._higher_order import higher_order
+
+        namespaces[name] = higher_order
     return namespaces.setdefault(name, _OpNamespace(name))
 
 
@@ -425,3 +429,12 @@ def _make_handle(primitive: _C.Primitive, in_place: bool) -> OpOverload:
     if overload not in packet.overloads():
         overload = packet.overloads()[0]
     return getattr(packet, overload)
+
+
+def __getattr__(name: str) -> Any:
+    """What operations of one's own are made of, which most programs do not need."""
+    if name in ("HigherOrderOperator", "OperatorBase", "_HigherOrderNamespace"):
+        from rushlight import _higher_order
+
+        return getattr(_higher_order, name)
+    raise AttributeError(f"module 'torch._ops' has no attribute '{name}'", name=name)

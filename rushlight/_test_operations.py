@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import rushlight
 from rushlight import _C, Tensor
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn
 from rushlight.autograd.function import Function
-from rushlight.ops._public import check_tensor
+from rushlight.func._allowed import allowed
+from rushlight.func._tensor import BATCH
+from rushlight.func._vmap import batched_at, together
+from rushlight.ops._public import check_tensor, undifferentiable
 
 
 class _Dispatched(Function):
@@ -113,3 +117,39 @@ class _Warns(Function):
 def _test_warn_in_autograd(input: Tensor) -> Tensor:
     """A copy whose backward warns."""
     return _Warns.apply(input)
+
+
+def _test_functorch_fallback(input: Tensor, other: Tensor) -> Tensor:
+    """A copy, for which nobody has written down what it is of a batch: computed example by example.
+
+    >>> rushlight._test_functorch_fallback(rushlight.ones(2), rushlight.zeros(2))
+    tensor([1., 1.])
+    """
+    check_tensor(input, "_test_functorch_fallback", "input", 1)
+    check_tensor(other, "_test_functorch_fallback", "other", 2)
+    number = _C.highest_level((input, other))
+    if number and _C.level_about(number)[0] == BATCH:
+        return _example_by_example(number, input, other)
+    return undifferentiable("_test_functorch_fallback", input.detach().clone(), input, other)
+
+
+def _example_by_example(number: int, *tensors: Tensor) -> Tensor:
+    called, size = "aten::_test_functorch_fallback", _C.level_about(number)[1]
+    if not allowed.example_by_example:
+        raise RuntimeError(f"{called} hit the vmap fallback which is currently disabled")
+    if allowed.warns_of_examples:
+        warn(
+            f"There is a performance drop because we have not yet implemented the batching rule for {called}"
+            ". Please file us an issue on GitHub so that we can prioritize its implementation."
+        )
+    if size == 0:
+        raise RuntimeError(
+            f"Batching rule not implemented for {called}. The fallback path does not support vmap over dims "
+            "of size 0."
+        )
+
+    def each() -> Tensor:
+        every = [together(x, number, size) for x in tensors]
+        return rushlight.stack([_test_functorch_fallback(*some) for some in zip(*every, strict=True)])
+
+    return batched_at(_C.below_level(number, each), number, 0)

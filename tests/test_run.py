@@ -336,3 +336,20 @@ def test_libraries_are_told_which_torch_is_installed(directory, python, first):
 def test_by_its_own_name_it_says_its_own_version(python):
     result = python("-c", "import rushlight; print(rushlight.__version__, '__version__' in dir(rushlight))")
     assert (result.stdout, result.stderr) == ("0.1.0 True\n", "")
+
+
+def test_functorch_is_found_where_it_is_not_installed(program):
+    result = program("""\
+import sys
+sys.path = [place for place in sys.path if "site-packages" not in place]
+import torch
+import functorch
+from functorch import make_functional
+from functorch.experimental import chunk_vmap
+import functorch.compile
+print(functorch.__version__ == torch.__version__, functorch.FunctionalModule.__name__)
+print(chunk_vmap(torch.sin)(torch.zeros(2)))
+import functorch.dim
+""")
+    assert result.stdout.splitlines() == ["True FunctionalModule", "tensor([0., 0.])"]
+    assert "No module named 'functorch.dim'" in result.stderr

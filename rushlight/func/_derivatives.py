@@ -57,6 +57,17 @@ def _chosen(args: tuple, argnums: Any) -> Any:
     return tuple(args[place] for place in places)
 
 
+def slice_argnums(args: tuple, argnums: Any, as_tuple: bool = True) -> Any:
+    """The arguments that are meant by one number or several, as a tuple unless `as_tuple=False` is said."""
+    chosen = _chosen(args, argnums)
+    return (chosen,) if as_tuple and isinstance(argnums, int) else chosen
+
+
+def as_tuple(value: Any) -> tuple:
+    """A tuple as it is, anything else as the only element of one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def _replaced(args: tuple, argnums: Any, chosen: Any) -> tuple:
     given = list(args)
     if isinstance(argnums, int):

@@ -199,3 +199,59 @@ def combine_state_for_ensemble(models: Sequence[Module]) -> tuple:
     _alike(models, "combine_state_for_ensemble")
     functions, params, buffers = zip(*map(make_functional_with_buffers, models), strict=True)
     return functions[0], transpose_stack(params), transpose_stack(buffers)
+
+
+def _taking_tuples(function: Module, count: int) -> Callable:
+    """The function with its last arguments in one tuple, as the oldest form of all had it."""
+
+    def called(*given: Any) -> Any:
+        return function(*given[:count], *given[count])
+
+    return called
+
+
+def _parts(model: Module) -> tuple:
+    """The parameters of a model, a function of them, and their names."""
+    if list(model.buffers()):
+        raise RuntimeError(
+            "make_functional_deprecated_v1(model): `model` has buffers. Please use "
+            "make_functional_with_buffers_deprecated_v1(model) instead."
+        )
+    function, params = make_functional(model)
+    return params, _taking_tuples(function, 1), function.param_names
+
+
+def _parts_with_buffers(model: Module) -> tuple:
+    """The same, with the buffers and their names."""
+    function, params, buffers = make_functional_with_buffers(model)
+    return params, buffers, _taking_tuples(function, 2), function.param_names, function.buffer_names
+
+
+def _initialised(make: Callable, model_class: Any, ensemble_shape: Sequence[int], device: Any) -> Callable:
+    def made(*args: Any, **kwargs: Any) -> tuple:
+        if len(ensemble_shape) >= 2:
+            raise ValueError("NYI: ensemble_shape with more than 1 element")
+        if not len(ensemble_shape):
+            return _parts(model_class(*args, **kwargs))
+        if ensemble_shape[0] <= 0:
+            raise ValueError(f"num_models {ensemble_shape[0]} should be > 0")
+        every = [make(model_class(*args, **kwargs).to(device)) for _ in range(ensemble_shape[0])]
+        states = list(zip(*every, strict=True))[: len(every[0]) // 2]
+        own = make(model_class(*args, **kwargs))  # the function's: torch makes one more, too
+        return (*map(transpose_stack, states), *own[len(states) :])
+
+    return made
+
+
+def functional_init(model_class: Any, ensemble_shape: Sequence[int] = (), device: Any = "cpu") -> Callable:
+    """A function that makes a model, or several, and returns the parameters (stacked), a function of them and
+    of a tuple of arguments, and their names."""
+    return _initialised(_parts, model_class, ensemble_shape, device)
+
+
+def functional_init_with_buffers(
+    model_class: Any, ensemble_shape: Sequence[int] = (), device: Any = "cpu"
+) -> Callable:
+    """The same of several models with buffers: the parameters, the buffers, a function of both, and the
+    names."""
+    return _initialised(_parts_with_buffers, model_class, ensemble_shape, device)

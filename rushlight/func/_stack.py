@@ -10,11 +10,13 @@ from rushlight.func._allowed import allowed
 from rushlight.func._levels import number_of
 from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, TAPE, Tensor
 
+argnums_t = int | tuple[int, ...]
+
 
 class TransformType(enum.IntEnum):
     """The kinds of transforms."""
 
-    Torch, Grad, Jvp, Functionalize, Vmap = range(5)
+    Torch, Vmap, Grad, Jvp, Functionalize = range(5)
     __str__ = enum.Enum.__str__
 
 
@@ -119,6 +121,11 @@ def unwrap_if_dead(tensor: Any) -> Tensor:
     return tensor.value if is_dead_tensor_wrapper(tensor) else tensor
 
 
+def unwrap_dead_wrappers(args: tuple) -> tuple:
+    """The same of several values."""
+    return tuple(unwrap_if_dead(value) if isinstance(value, Tensor) else value for value in args)
+
+
 def get_interpreter_stack() -> list[CInterpreter] | None:
     """The transforms at work, from the outside in."""
     return [CInterpreter(*each) for each in _C.all_levels()] or None
@@ -194,6 +201,8 @@ def _wrap_for_grad(tensor: Tensor, level: int) -> Tensor:
 
 
 def _unwrap_for_grad(tensor: Tensor, level: int) -> Tensor:
+    if is_dead_tensor_wrapper(tensor):  # its level may have been left for a while
+        return get_unwrapped(tensor)
     return _C.lower_from_level(tensor, number_of(level))
 
 
@@ -209,6 +218,67 @@ def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int)
 
     number = number_of(level)
     return _C.below_level(number, _together, tensor, number, batch_size, out_dim, "_remove_batch_dim")
+
+
+def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
+    """The tensor with `src` in front of `dst`, counted without it, and both one dimension."""
+    _check_calling("reshape_dim_into", (src, dst, x), (int, int, Tensor))
+    rest = x.dim() - 1
+    src, dst = _within(src, rest + 1), _within(dst, rest)
+    return x.movedim(src, dst).flatten(dst, dst + 1)
+
+
+def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
+    """The tensor with one dimension more: `src` becomes `size1` by what is left."""
+    _check_calling("reshape_dim_outof", (src, size1, x), (int, int, Tensor))
+    src = _within(src, x.dim())
+    return x.unflatten(src, (size1, x.size(src) // size1 if size1 else 0))
+
+
+def _within(dim: int, rank: int) -> int:
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+        )
+    return dim % rank
+
+
+def _check_calling(name: str, values: tuple, kinds: tuple) -> None:
+    if not all(map(isinstance, values, kinds)):
+        said = ", ".join(
+            f"arg{i}: {'torch.Tensor' if k is Tensor else k.__name__}" for i, k in enumerate(kinds)
+        )
+        raise TypeError(
+            f"{name}(): incompatible function arguments. The following argument types are supported:\n    1. "
+            f"({said}) -> torch.Tensor\n\nInvoked with: {', '.join(map(repr, values))}"
+        )
+
+
+# Which operations have no rule for a batch is not the same here as in torch. What is computed example by
+# example is decided by the operation, and gives the same: the switches are about the one made to try them.
+def _is_vmap_fallback_enabled() -> bool:
+    """Whether `_test_functorch_fallback` may be computed example by example."""
+    return allowed.example_by_example
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Lets it be computed, or has it refused."""
+    _check_switch("_set_vmap_fallback_enabled", enabled)
+    allowed.example_by_example = enabled
+
+
+def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    """Has it warn that it is slow, or not."""
+    _check_switch("_set_vmap_fallback_warning_enabled", enabled)
+    allowed.warns_of_examples = enabled
+
+
+def _check_switch(name: str, enabled: Any) -> None:
+    if not isinstance(enabled, bool):
+        raise TypeError(
+            f"{name}(): incompatible function arguments. The following argument types are supported:\n    1. "
+            f"(arg0: bool) -> None\n\nInvoked with: {enabled!r}"
+        )
 
 
 def get_inplace_requires_grad_allowed() -> bool:

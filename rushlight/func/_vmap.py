@@ -228,6 +228,34 @@ def run(func: Callable, size: int, values: list, dims: list, spec: Any, out_dims
         return steps._unwrap_batched(result, out_dims, depth, size, func)
 
 
+def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str) -> Callable:
+    """The function of whole batches, which returns as well where each of its results has its examples: None
+    for what is the same for all of them, and for what is no tensor."""
+
+    def batched(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        with level(BATCH, batch_size, randomness) as number:
+            flat, spec = tree_flatten(args)
+            dims = _broadcast_to_and_flatten(in_dims, spec)
+            if dims is None:
+                raise AssertionError("in_dims is not compatible with the structure of the arguments")
+            outputs = func(*_begun(dims, flat, number, spec), **kwargs)
+            flat, spec = tree_flatten(outputs)
+            places = [0 if _is_batch(value, number) else None for value in flat]
+            found = [together(x, number, batch_size) if place == 0 else _below(x, number)
+                     for x, place in zip(flat, places, strict=True)]  # fmt: skip
+        return tree_unflatten(found, spec), tree_unflatten(places, spec)
+
+    return batched
+
+
+def _below(value: Any, number: int) -> Any:
+    return _C.lower_from_level(value, number) if isinstance(value, Tensor) else value
+
+
+def _is_batch(value: Any, number: int) -> bool:
+    return _below(value, number) is not value and value.batched
+
+
 def mapped(func: Callable, arg: Any, out_dims: Any = 0, randomness: str = "error") -> Any:
     """`vmap` of a function of one argument, called."""
     _check_randomness(randomness)

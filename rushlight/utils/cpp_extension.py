@@ -35,3 +35,28 @@ def is_ninja_available() -> bool:
     import shutil
 
     return shutil.which("ninja") is not None
+
+
+_COMPILERS = {
+    "linux": ["g++", "gcc", "gnu-c++", "gnu-cc", "clang++", "clang"],
+    "darwin": ["clang++", "clang"],
+}
+
+
+def check_compiler_ok_for_platform(compiler: str) -> bool:
+    """Whether this is a compiler of the kind that torch's extensions for this platform are built with."""
+    import os
+    import shutil
+    import subprocess
+
+    if IS_WINDOWS:
+        return True
+    found = shutil.which(compiler)
+    if found is None:
+        return False
+    accepted = _COMPILERS["darwin" if IS_MACOS else "linux"]
+    if os.path.basename(os.path.realpath(found)) in accepted:
+        return True
+    said = subprocess.run([found, "-v"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    about = said.stdout + said.stderr
+    return any(name in about for name in ("gcc version", "clang version"))
