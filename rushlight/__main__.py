@@ -110,6 +110,11 @@ def prepare() -> None:
         show(kind, error.with_traceback(traceback), traceback)
 
     sys.excepthook = excepthook
+    # Interpreters that the program starts find Rushlight as torch, too.
+    started = os.path.join(os.path.dirname(os.path.abspath(rushlight.__file__)), "_started")
+    places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if started not in places:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (started, *places)))
 
 
 def set_path(directory: str) -> None:

@@ -353,3 +353,41 @@ import functorch.dim
 """)
     assert result.stdout.splitlines() == ["True FunctionalModule", "tensor([0., 0.])"]
     assert "No module named 'functorch.dim'" in result.stderr
+
+
+def test_programs_that_are_started_find_rushlight_as_torch(program, directory):
+    (directory / "started.py").write_text(
+        "import torch.nn as nn, torch; print(nn.__name__, torch.__version__)\n"
+    )
+    result = program("""\
+import subprocess, sys, torch
+def run(*arguments):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    print(done.stdout + done.stderr, end="")
+print(torch.__version__)
+run("-c", "import torch; print(torch.ones(1, requires_grad=True).sum().grad_fn.name())")
+run("started.py")
+run("-c", "import subprocess, sys; subprocess.run([sys.executable, 'started.py'])")
+run("-c", "import os, torch; print(os.environ['PYTHONPATH'].count('rushlight/_started'), torch.__name__)")
+""")
+    version, name, *started, last = result.stdout.splitlines()
+    assert name == "SumBackward0"
+    assert started[:2] == [f"torch.nn {version}"] * 2
+    assert last == "1 torch"
+
+
+def test_an_interpreter_that_cannot_load_rushlight_finds_the_torch_that_is_installed(program, directory):
+    package = directory / "installed" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("print('the installed torch')\n")
+    result = program("""\
+import subprocess, sys
+code = "import sys; sys.modules['rushlight'] = None; sys.path.insert(2, 'installed')"
+code += "; import torch; print(torch.__file__)"
+path = __import__("os").environ["PYTHONPATH"].split(":")[0]
+done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": path})
+print(done.stdout)
+""")
+    said, where = result.stdout.split()[:-1], result.stdout.split()[-1]
+    assert said == ["the", "installed", "torch"]
+    assert where.endswith("__init__.py") and "installed" in where
