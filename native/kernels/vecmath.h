@@ -290,6 +290,19 @@ inline f32v erf(f32v x) {
   return with_sign(a > 0.921875f ? 1.0f - exp_ordinary(q) : fma(a, over_a, a), x);
 }
 
+// The share of a normal distribution below x, for what is multiplied by x: the error is absolute, 1.8e-7 at
+// most, and nothing is left below -5.55, as of 1 + erf(x / sqrt(2)), which takes twice the time. 1/2 + x
+// P(x^2) / Q(x^2).
+inline f32v normal_share(f32v x) {
+  f32v z = x * x;
+  f32v p = polynomial(z, 0x1.98845p-2f, 0x1.176c14p-5f, 0x1.337b9ep-8f, 0x1.6730p-13f, 0x1.aa531ep-18f,
+                      0x1.81906ap-26f);
+  f32v q =
+      polynomial(z, 1.0f, 0x1.02377cp-2f, 0x1.d7b0aap-6f, 0x1.f1a2fep-10f, 0x1.37d764p-14f, 0x1.3f112ep-20f);
+  f32v share = at_most(1.0f, at_least(0.0f, x * p / q + 0.5f));
+  return x >= 5.55f ? splat<f32v>(1.0f) : x <= -5.55f ? f32v{} : share;
+}
+
 // In double a plain formula is good enough for a float, but where it cancels.
 template <class F, class... Vs>
 inline f32v in_double(F f, Vs... x) {

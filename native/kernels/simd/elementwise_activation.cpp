@@ -28,7 +28,8 @@ inline X softplus(X x) {
 }
 template <class X>
 inline X normal_cdf(X x) {
-  return (erf(x * constant<X>(M_SQRT1_2)) + 1) * constant<X>(0.5);
+  if constexpr (std::is_same_v<X, f32v>) return normal_share(x);
+  else return (erf(x * constant<X>(M_SQRT1_2)) + 1) * constant<X>(0.5);
 }
 // The tanh approximation of gelu: x (1 + tanh(u)) / 2.
 template <class X>
