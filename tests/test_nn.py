@@ -396,3 +396,81 @@ def test_layers_call_what_stands_in_the_namespace(monkeypatch, name):
     layer = getattr(nn, ("ConvTranspose" if "transpose" in name else "Conv") + name[-2:])(2, 2, 1)
     layer(torch.ones(1, 2, *[3] * dims))
     assert seen == [name]
+
+
+def test_calls_without_the_python_function_do_what_it_does():
+    """A plain call goes past ModuleCall.__call__ (native/python/module_call.cpp)."""
+    from rushlight.nn.module import Module
+
+    class Net(Module):
+        def __init__(self, scale=2):
+            super().__init__()
+            self.scale = scale
+
+        def forward(self, *args, **kwargs):
+            return args, kwargs, self.scale
+
+    net = Net()
+    many = tuple(range(12))
+    for args, kwargs in (((), {}), ((1,), {}), (many, {}), ((1,), {"x": 2}), ((), {"input": 1, "self_": 2})):
+        assert net(*args, **kwargs) == Module.__call__(net, *args, **kwargs) == (args, kwargs, 2)
+    with pytest.raises(TypeError):
+        net(self=1)
+
+    net.forward = lambda x: x + 1  # an attribute of the instance comes first
+    assert net(1) == 2
+    del net.forward
+    net.register_forward_hook(lambda module, args, result: "hooked")
+    assert net(1) == "hooked"
+
+    class Static(Net):
+        forward = staticmethod(lambda x: x * 3)
+
+    class Own(Net):
+        def __call__(self, x):
+            return ["own", super().__call__(x)]
+
+    class Computed(Net):
+        @property
+        def forward(self):
+            return lambda x: (self.scale, x)
+
+    class Watched(Net):
+        def __getattribute__(self, name):
+            return (lambda x: "watched") if name == "forward" else super().__getattribute__(name)
+
+    class Unprepared(Module):
+        def __init__(self):
+            pass
+
+        def forward(self, x):
+            return x
+
+    assert Static()(2) == 6 and Own()(1) == ["own", ((1,), {}, 2)] and Computed()(1) == (2, 1)
+    assert Watched()(1) == "watched" and Unprepared()(5) == 5
+    Net.forward = lambda self, x: -x
+    assert Net()(3) == -3
+
+    plain = Net()
+    Net.__call__ = lambda self, *args: "patched"
+    assert plain(1) == "patched"
+    del Net.__call__
+    assert plain(1) == -1
+
+
+def test_an_error_of_a_plain_call_tells_the_module():
+    net = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(2, 3)))
+    with pytest.raises(RuntimeError) as caught:
+        net(torch.ones(4, 5))
+    assert caught.value.__notes__ == ["In module Sequential.1.0 (Linear)"]
+    assert caught.value.__traceback__ is not None
+
+    class Leaves(nn.Module):
+        def forward(self, error):
+            raise error
+
+    for error in (KeyboardInterrupt(), SystemExit(), StopIteration()):
+        with pytest.raises(type(error)) as caught:
+            Leaves()(error)
+        assert caught.value is error
+        assert hasattr(error, "__notes__") == isinstance(error, Exception)

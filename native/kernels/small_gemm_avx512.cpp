@@ -1,7 +1,7 @@
 // Small products in AVX-512: see small_gemm_avx512.h. Start at `multiply`.
 //
-// Up to 12 rows by two vectors of the result stay in registers while their sums run over all terms. Nothing is
-// packed: a's numbers are broadcast from where they are, b's rows read with masks at the right edge. Each
+// Up to 12 rows by two vectors of the result stay in registers while their sums run over all terms. Nothing
+// is packed: a's numbers are broadcast from where they are, b's rows read with masks at the right edge. Each
 // element is one chain of fused products in the order of the terms, whatever tile it falls into.
 #include "small_gemm_avx512.h"
 
@@ -72,7 +72,8 @@ void tile(int64_t terms, const Left<typename F::T>& a, const typename F::T* b, i
   for (int64_t p = 0; p < terms; p++, b += ldb) {
     V column[VECTORS];
 #pragma GCC unroll 2
-    for (int v = 0; v < VECTORS; v++) column[v] = F::load(v == VECTORS - 1 ? mask : Mask(~0u), b + v * F::LANES);
+    for (int v = 0; v < VECTORS; v++)
+      column[v] = F::load(v == VECTORS - 1 ? mask : Mask(~0u), b + v * F::LANES);
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
       V factor = F::splat(from[r / 3][r % 3 == 0 ? 0 : r % 3 == 1 ? one : two]);

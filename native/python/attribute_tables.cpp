@@ -5,6 +5,7 @@
 // than the layer that was looked up. `find_in_tables(cls, tables)` lets a class look into the named dicts
 // before anything is raised. Whatever else happens is Python's doing: an attribute that is nowhere goes on to
 // `__getattr__`, a class with a `__getattr__` of its own stays as it is, and assigning one later undoes this.
+#include "module_call.h"
 #include "primitive.h"
 
 namespace rl {
@@ -15,14 +16,22 @@ PyObject* plain_getattr;  // the __getattr__ that looks into those tables
 PyObject* getattr_name;   // "__getattr__"
 PyObject* getattribute_name;
 
-PyObject* find(PyObject* self, PyObject* name) {
-  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, /*suppress=*/1);
+}  // namespace
+
+PyObject* find_in_tables(PyObject* self, PyObject* name) {
+  // What the class does not have is in the instance's dict or nowhere.
+  bool in_class = _PyType_Lookup(Py_TYPE(self), name);
+  PyObject* found =
+      in_class ? _PyObject_GenericGetAttrWithDict(self, name, nullptr, /*suppress=*/1) : nullptr;
   if (found || PyErr_Occurred()) return found;
-  PyObject* state = PyObject_GenericGetDict(self, nullptr);
+  Ref<PyObject> state(PyObject_GenericGetDict(self, nullptr));
   if (!state) return nullptr;
-  Ref<PyObject> held(state);
+  if (!in_class) {
+    found = PyDict_GetItemWithError(state.get(), name);
+    if (found || PyErr_Occurred()) return Py_XNewRef(found);
+  }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(table_names); i++) {
-    PyObject* table = PyDict_GetItemWithError(state, PyTuple_GET_ITEM(table_names, i));
+    PyObject* table = PyDict_GetItemWithError(state.get(), PyTuple_GET_ITEM(table_names, i));
     if (!table || !PyDict_CheckExact(table)) break;  // __getattr__ says what is wrong, or asks the table
     found = PyDict_GetItemWithError(table, name);
     if (found || PyErr_Occurred()) return Py_XNewRef(found);
@@ -30,6 +39,8 @@ PyObject* find(PyObject* self, PyObject* name) {
   if (PyErr_Occurred()) return nullptr;
   return PyObject_CallFunctionObjArgs(plain_getattr, self, name, nullptr);
 }
+
+namespace {
 
 PyObject* py_find_in_tables(PyObject*, PyObject* args) {
   PyTypeObject* type;
@@ -43,7 +54,7 @@ PyObject* py_find_in_tables(PyObject*, PyObject* args) {
   bool overridden =
       _PyType_Lookup(type, getattribute_name) != _PyType_Lookup(&PyBaseObject_Type, getattribute_name);
   if (given && given == plain_getattr && !overridden && type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
-    type->tp_getattro = find;
+    type->tp_getattro = find_in_tables;
     PyType_Modified(type);
   }
   Py_RETURN_NONE;

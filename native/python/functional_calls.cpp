@@ -6,6 +6,7 @@
 
 #include "../graph/modes.h"
 #include "direct_calls.h"
+#include "levels.h"
 #include "matmul_ops.h"
 #include "norm_ops.h"
 
@@ -110,6 +111,30 @@ PyObject* glu_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnam
   return applied(mul, first.get(), gate.get()).release();
 }
 
+// dropout(input, p, training, inplace) of a mask to be drawn.
+PyObject* dropout_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject* usual = PyFloat_FromDouble(0.5);
+  PyObject* values[] = {nullptr, usual, Py_True, Py_False};
+  static constexpr const char* names[] = {"input", "p", "training", "inplace"};
+  if (!bind(values, names, args, positional, kwnames) || !PyFloat_CheckExact(values[1]) ||
+      !PyBool_Check(values[2]) || values[3] != Py_False)
+    return nullptr;
+  Tensor* t = plain_tensor(values[0]);
+  double p = PyFloat_AS_DOUBLE(values[1]);
+  if (!t || !is_floating(t->dtype) || is_rare(t->dtype) || !(p >= 0 && p < 1) || transforming())
+    return nullptr;
+  if (p == 0 || values[2] == Py_False || t->numel == 0) return Py_NewRef(values[0]);
+  static Primitive &bernoulli = primitive("bernoulli_number"), &div = primitive("div"),
+                   &mul = primitive("mul");
+  TensorRef noise = empty_like(t, t->dtype);
+  noise->storage->written = keep(current_source());
+  Ref<PyObject> kept = checked(PyFloat_FromDouble(1 - p));
+  PyObject *drawn[] = {noise->object(), kept.get(), Py_None}, *scaled[] = {noise->object(), kept.get()};
+  Py_DECREF(checked(call_in_place(bernoulli, drawn)).release());
+  Py_DECREF(checked(call_in_place(div, scaled)).release());
+  return applied(mul, values[0], noise->object()).release();
+}
+
 // hardtanh between bounds that the dtype holds, relu6.
 template <bool six>
 PyObject* hardtanh_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
@@ -133,6 +158,16 @@ PyObject* matmul_call(PyObject* const* args, Py_ssize_t positional, PyObject* kw
   if (positional != 2 || !no_keywords(kwnames) || !is_plain_tensor(args[0]) || !is_plain_tensor(args[1]))
     return nullptr;
   return matmul(as_tensor(args[0]), as_tensor(args[1]));
+}
+
+// linear(input, weight, bias=None)
+PyObject* linear_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  PyObject* values[] = {nullptr, nullptr, Py_None};
+  static constexpr const char* names[] = {"input", "weight", "bias"};
+  if (!bind(values, names, args, positional, kwnames) || !is_plain_tensor(values[0]) ||
+      !is_plain_tensor(values[1]) || (values[2] != Py_None && !is_plain_tensor(values[2])))
+    return nullptr;
+  return linear(values);
 }
 
 PyObject* outer_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
@@ -398,6 +433,8 @@ const NativeCallInit calls[] = {{"nll_loss", class_loss_call<false>},
                                 {"hardtanh", hardtanh_call<false>},
                                 {"relu6", hardtanh_call<true>},
                                 {"matmul", matmul_call},
+                                {"linear", linear_call},
+                                {"dropout", dropout_call},
                                 {"outer", outer_call},
                                 {"trace", trace_call},
                                 {"hstack", stacked_call<false>},

@@ -601,61 +601,68 @@ Ref<PyObject> viewed(PyObject* t, Sizes sizes) {
   return checked(call(view, args));
 }
 
-// linear(input, weight, bias or None); None where the bias is not one row or has to be added apart, which
-// Python composes of other functions.
+}  // namespace
+
+PyObject* linear(PyObject* const* args) {
+  static const char* names[] = {"input", "weight", "bias"};
+  for (int i = 0; i < 3; i++) {
+    if (is_tensor(args[i]) || (i == 2 && args[i] == Py_None)) continue;
+    failf(PyExc_TypeError, "linear(): argument '%s' (position %d) must be Tensor, not %s", names[i], i + 1,
+          Py_TYPE(args[i])->tp_name);
+  }
+  Tensor *x = as_tensor(args[0]), *weight = as_tensor(args[1]);
+  Tensor* bias = args[2] == Py_None ? nullptr : as_tensor(args[2]);
+  if (x->ndim == 0 || weight->ndim == 0) {
+    failf(PyExc_RuntimeError, "both arguments to linear need to be at least 1D, but they are %dD and %dD",
+          x->ndim, weight->ndim);
+  }
+  if (weight->ndim > 2) {
+    failf(PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is %dD", weight->ndim);
+  }
+  if (weight->ndim == 1) {
+    if (bias) {
+      check_linear_dtypes(bias, x, weight);
+      if (x->ndim == 2 || bias->ndim > 0) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
+      return nullptr;
+    }
+    static Primitive& turned = primitive("t");
+    return matmul(x, call_on(turned, weight).get());
+  }
+  if (!bias && x->ndim == 1) {  // in torch a row, whose dimension is taken off again
+    uint64_t since = next_node_number();
+    Ref<PyObject> result = checked(call(*products.linear_nd_unbiased, args));
+    name_nodes(result.get(), "SqueezeBackward4", since, nullptr);
+    if (is_tensor(result.get())) as_tensor(result.get())->storage->version = 1;
+    return result.release();
+  }
+  if (!bias) {
+    if (x->ndim == 2) return call(*products.linear_unbiased, args);
+    TensorRef rows = in_rows(x, weight);
+    PyObject* given[] = {rows->object(), args[1]};
+    return call(*products.linear_nd_unbiased, given);
+  }
+  if (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1)) return nullptr;
+  PyObject* reordered[] = {args[2], args[0], args[1]};
+  if (x->ndim == 2) return call(*products.linear, reordered);
+  // As in torch a view of what is added to the rows, where they and the bias lie one after the other.
+  if (!lies_densely(x) || !lies_densely(bias)) return nullptr;
+  Shape shape;
+  shape.assign(x->sizes());
+  shape.sizes[shape.ndim - 1] = weight->size(0);
+  int64_t k = x->size(x->ndim - 1), count = 1;
+  for (int d = 0; d < x->ndim - 1; d++) count *= x->size(d);
+  Ref<PyObject> rows = viewed(args[0], std::array{count, k});
+  reordered[1] = rows.get();
+  return viewed(checked(call(*products.linear, reordered)).get(), shape).release();
+}
+
+namespace {
+
 PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3) failf(PyExc_TypeError, "linear() takes 3 positional arguments but %zd were given", n);
-    static const char* names[] = {"input", "weight", "bias"};
-    for (int i = 0; i < 3; i++) {
-      if (is_tensor(args[i]) || (i == 2 && args[i] == Py_None)) continue;
-      failf(PyExc_TypeError, "linear(): argument '%s' (position %d) must be Tensor, not %s", names[i], i + 1,
-            Py_TYPE(args[i])->tp_name);
-    }
-    Tensor *x = as_tensor(args[0]), *weight = as_tensor(args[1]);
-    Tensor* bias = args[2] == Py_None ? nullptr : as_tensor(args[2]);
-    if (x->ndim == 0 || weight->ndim == 0) {
-      failf(PyExc_RuntimeError, "both arguments to linear need to be at least 1D, but they are %dD and %dD",
-            x->ndim, weight->ndim);
-    }
-    if (weight->ndim > 2) {
-      failf(PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is %dD", weight->ndim);
-    }
-    if (weight->ndim == 1) {
-      if (bias) {
-        check_linear_dtypes(bias, x, weight);
-        if (x->ndim == 2 || bias->ndim > 0) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
-        Py_RETURN_NONE;
-      }
-      static Primitive& turned = primitive("t");
-      return matmul(x, call_on(turned, weight).get());
-    }
-    if (!bias && x->ndim == 1) {  // in torch a row, whose dimension is taken off again
-      uint64_t since = next_node_number();
-      Ref<PyObject> result = checked(call(*products.linear_nd_unbiased, args));
-      name_nodes(result.get(), "SqueezeBackward4", since, nullptr);
-      if (is_tensor(result.get())) as_tensor(result.get())->storage->version = 1;
-      return result.release();
-    }
-    if (!bias) {
-      if (x->ndim == 2) return call(*products.linear_unbiased, args);
-      TensorRef rows = in_rows(x, weight);
-      PyObject* given[] = {rows->object(), args[1]};
-      return call(*products.linear_nd_unbiased, given);
-    }
-    if (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1)) Py_RETURN_NONE;
-    PyObject* reordered[] = {args[2], args[0], args[1]};
-    if (x->ndim == 2) return call(*products.linear, reordered);
-    // As in torch a view of what is added to the rows, where they and the bias lie one after the other.
-    if (!lies_densely(x) || !lies_densely(bias)) Py_RETURN_NONE;
-    Shape shape;
-    shape.assign(x->sizes());
-    shape.sizes[shape.ndim - 1] = weight->size(0);
-    int64_t k = x->size(x->ndim - 1), count = 1;
-    for (int d = 0; d < x->ndim - 1; d++) count *= x->size(d);
-    Ref<PyObject> rows = viewed(args[0], std::array{count, k});
-    reordered[1] = rows.get();
-    return viewed(checked(call(*products.linear, reordered)).get(), shape).release();
+    PyObject* result = linear(args);
+    return result || PyErr_Occurred() ? result : Py_NewRef(Py_None);
   });
 }
 

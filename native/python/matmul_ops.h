@@ -54,5 +54,8 @@ uint16_t turned_operands(PyObject* const* args);
 
 // a @ b for operands of any dimensions, recorded; new reference; throws.
 PyObject* matmul(Tensor* a, Tensor* b);
+// linear(input, weight, bias or None), recorded; new reference; throws. Null where the bias is not one row or
+// has to be added apart, which Python composes of other functions.
+PyObject* linear(PyObject* const* args);
 
 }  // namespace rl

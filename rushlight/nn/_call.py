@@ -9,7 +9,7 @@ from collections import OrderedDict
 
 # The tables of global hooks are where torch has them, and where programs put empty ones in their place.
 import rushlight.nn.module as _shared
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._warn import warn
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
 
@@ -66,6 +66,7 @@ class ModuleCall:
     _forward_hooks_always_called = _HookTable(False)
 
     def __call__(self, input=_NOTHING, /, *args, **kwargs):
+        # Plain calls do this without coming here: native/python/module_call.cpp.
         try:
             # One positional argument, by far the commonest call, builds no tuple (-20 %).
             if args or kwargs or input is _NOTHING or self._hooked or _global_hooked:
@@ -345,6 +346,7 @@ def _register(hook, table, prepend, marks=()):
 def _register_global(hook, table, marks=()):
     global _global_hooked
     _global_hooked = True
+    _C.hook_all_modules()
     return _register(hook, table, False, marks)
 
 

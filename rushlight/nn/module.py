@@ -18,6 +18,7 @@ from rushlight._to_arguments import to_arguments
 from rushlight._warn import warn
 from rushlight.nn._call import (
     ModuleCall,
+    _note_module,
     _register,
     forget_hook_table,
     register_module_backward_hook,
@@ -276,6 +277,7 @@ class Module(ModuleCall, ModuleState):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         _C.find_in_tables(cls)
+        _C.call_natively(cls)
 
     def __getattr__(self, name):
         # Reached by what is nowhere, and by classes that call it from a __getattr__ of their own: the tables
@@ -696,6 +698,7 @@ class Module(ModuleCall, ModuleState):
 
 
 _C.find_in_tables(Module, ("_parameters", "_modules", "_buffers"))
+_C.call_natively(Module, ModuleCall.__call__, _note_module)
 
 
 def _addindent(text, spaces):

@@ -192,6 +192,7 @@ RANDOM = {
     "normal_": "tensor self,number mean=0.0,number std=1.0 -> normal_(self,mean,std,None)",
     "uniform_": "tensor self,number from=0.0,number to=1.0 -> uniform_(self,from,to,None)",
     "bernoulli": "tensor input -> bernoulli(input,None)",
+    "bernoulli_": "tensor self,number p=0.5 -> bernoulli_number_(self,p,None)",
     "multinomial": "tensor input,int num_samples,bool replacement=False"
     " -> multinomial(input,num_samples,replacement,None)",
 }
@@ -227,7 +228,8 @@ FUNCTIONAL = {  # of torch.nn.functional
     "embedding": "tensor input,floats weight,none padding_idx=None,none max_norm=None,number norm_type=2.0,"
     "off scale_grad_by_freq=False,off sparse=False -> embedding(weight,input,-1,False)",
     **_each(
-        "nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad avg_pool2d", "native {}"
+        "nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad avg_pool2d dropout linear",
+        "native {}",
     ),
     "silu": "floats input,off inplace=False -> silu(input)",
     "gelu": "floats input -> gelu(input)",

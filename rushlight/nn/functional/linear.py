@@ -5,11 +5,14 @@ from contextlib import nullcontext
 
 import rushlight
 from rushlight.nn.functional._checks import functional
+from rushlight.ops._direct import FUNCTIONAL
 from rushlight.ops._public import C_NAMES
 from rushlight.ops.contract import trilinear
 from rushlight.ops.matmul import linear
 
 __all__ = ["bilinear", "linear"]
+
+linear.direct = FUNCTIONAL["linear"]
 
 
 @functional
