@@ -52,7 +52,7 @@ def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> An
     for plain ones: nobody sees their class, and their kernel answers if nobody else does."""
     args = tuple(list(value) if type(value) is Size else value for value in args)  # sizes are lists there
     overriding = _overriding((*args, *kwargs.values()), [])
-    types = tuple(type(value) for value in overriding if not _C.is_any_sparse(value))
+    types = tuple(type(value) for value in overriding if not _is_own(value))
     if not types and not stack.modes and overriding:
         from rushlight._sparse.table import run_named
 
@@ -126,12 +126,17 @@ def run_kernel(handle: Any, args: tuple, kwargs: dict) -> Any:
         _C.run_kernels(before)
 
 
+def _is_own(x: Any) -> bool:
+    """Whether a tensor is sparse itself: one of a level that stands for another goes the way of levels."""
+    return _C.is_any_sparse(x) and not _C.is_leveled(x)
+
+
 def _plain(primitive: Any, args: tuple, out: Any) -> bool:
     """Whether nobody is to be asked but the kernels of sparse tensors."""
     overriding = _overriding(args, [])
     if REPLACED and (not overriding or handle_of(primitive, out is not None) in REPLACED):
         return False
-    return all(map(_C.is_any_sparse, overriding))
+    return all(map(_is_own, overriding))
 
 
 def handle(primitive: Any, args: tuple, out: Any) -> Any:
@@ -226,7 +231,7 @@ def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
 
     if not _takes_out(function):
         raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")
-    sparse = not stack.modes and all(map(_C.is_any_sparse, _overriding((*args, *kwargs.values()), [])))
+    sparse = not stack.modes and all(map(_is_own, _overriding((*args, *kwargs.values()), [])))
     if not sparse:
         check(function, args, kwargs)
     out = kwargs["out"]

@@ -476,15 +476,15 @@ PyObject* py_count_with(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 // is_sparse(object), is_compressed(object), is_any_sparse(object): whether it is a sparse tensor in
-// coordinates, a compressed one, either.
+// coordinates, a compressed one, either. One of a level is what it stands for.
 PyObject* py_is_sparse(PyObject*, PyObject* o) {
-  return PyBool_FromLong(is_tensor(o) && is_sparse(as_tensor(o)));
+  return PyBool_FromLong(is_tensor(o) && is_sparse(lowest(as_tensor(o))));
 }
 PyObject* py_is_compressed(PyObject*, PyObject* o) {
-  return PyBool_FromLong(is_tensor(o) && is_compressed(as_tensor(o)));
+  return PyBool_FromLong(is_tensor(o) && is_compressed(lowest(as_tensor(o))));
 }
 PyObject* py_is_any_sparse(PyObject*, PyObject* o) {
-  return PyBool_FromLong(is_tensor(o) && is_any_sparse(as_tensor(o)));
+  return PyBool_FromLong(is_tensor(o) && is_any_sparse(lowest(as_tensor(o))));
 }
 
 // make_wrapper(cls, meta tensor, device, offset): a tensor without data.

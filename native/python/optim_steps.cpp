@@ -20,6 +20,7 @@
 #include "../kernels/elementwise.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
+#include "levels.h"
 #include "primitive.h"
 
 namespace rl {
@@ -171,7 +172,7 @@ class Rows {
 
   int columns_;
   unsigned written_;
-  bool usual_ = true;
+  bool usual_ = !transforming();  // where operations ask whether what they write was captured
   int64_t total_ = 0;
   std::vector<Row> rows_;
   std::vector<TensorRef> held_;

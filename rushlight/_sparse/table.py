@@ -81,7 +81,7 @@ def _table_of(values: Any) -> Table | None:
     for value in values:
         if type(value) is SparseTensor:
             found = COORDINATES
-        elif _C.is_compressed(value):
+        elif _C.is_compressed(value) and not _C.is_leveled(value):
             from rushlight._compressed.table import COMPRESSED
 
             return COMPRESSED

@@ -190,11 +190,15 @@ def _at_top(name: str, original: Callable, function: Callable) -> Callable:
         top = _C.top_level()
         if top is None or _C.highest_level((args, tuple(kwargs.values()))):
             return original(*args, **kwargs)
+        if args and isinstance(args[0], Tensor) and _C.dispatches(args[0]):
+            return original(*args, **kwargs)
         number, *about = top
         if about[0] not in (BATCH, TAPE):
             wanted = kwargs.pop("requires_grad", False)
             out = raised(_C.below_level(number, functools.partial(function, **kwargs), *args), number, False)
             return _C.requires_grad_(out, True) if wanted else out
+        if name in _LIKE[4:]:
+            return original(*args, **kwargs)
         if name in _DRAW and about[0] == BATCH:
             return _drawing(name, function, number, tuple(about), args, kwargs)
         return _C.below_level(number, functools.partial(function, **kwargs), *args)
@@ -329,7 +333,7 @@ def intercept() -> None:
                 found.append(function)
         yield from found
 
-    for name in (*_MAKE, *_DRAW):
+    for name in (*_MAKE, *_DRAW, *_LIKE, *_NEW, "new_tensor", "new_empty_strided"):
         for function in watched(name):
             original = function.while_watched or function.__wrapped__
             function.while_watched = _at_top(name, original, function)

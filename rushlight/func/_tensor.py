@@ -38,6 +38,47 @@ class Leveled(Unstored):
 
     data_ptr = _no_memory
 
+    # A sparse value is seen through: the functions of sparse tensors ask for its parts.
+    @property
+    def layout(self) -> Any:
+        return self.value.layout
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.value.is_sparse
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        return self.value.is_sparse_csr
+
+    @property
+    def form(self) -> Any:  # of a compressed one
+        below: Any = self.value
+        return below.form
+
+    @property
+    def batch(self) -> Any:
+        below: Any = self.value
+        return below.batch
+
+    @property
+    def parts(self) -> tuple:
+        from rushlight.func._named import raised
+
+        below: Any = self.value
+        return raised(below.parts, self.level, self.batched)
+
+    def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
+        if masked is not False:
+            return gradient.sparse_mask(self.coalesce() if self.is_sparse else self.detach())
+        if self.is_sparse:
+            return gradient.to_sparse(self.sparse_dim())
+        return self.convert(gradient)
+
+    def convert(self, other: Tensor) -> Tensor:
+        below: Any = self.value
+        return below.convert(other)
+
     def _is_batch(self) -> bool:
         return self.batched and _C.level_depth(self.level) > 0
 
