@@ -281,14 +281,39 @@ def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tup
     return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
 
+# The formulas that apply the operation to the tangents, whatever their dtype.
+_AS_THEY_ARE = (linear, copied, strided)
+
+
 def _tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> Any:
+    formula = TANGENTS.get(op.__name__, linear if op.is_view else None)
+    wide = None if formula in _AS_THEY_ARE else _wider(args, tangents)
+    if wide is not None:
+        args, tangents, result = (_in_dtype(values, wide) for values in (args, tangents, result))
     recorded = RECORDED.get(op.__name__)
     if recorded is not None and _is_recorded(args, tangents):
         args, tangents, result = _before_write(op, args, tangents, result)
         return recorded(op, args, tangents, result)
-    formula = TANGENTS.get(op.__name__, linear if op.is_view else None)
     found = None if formula is None else formula(op, args, tangents, result)
     return _by_rules(op, args, tangents, result) if found is None else found
+
+
+def _wider(args: tuple, tangents: tuple) -> Any:
+    """The dtype of a tangent that has more digits than what it belongs to, in which torch computes with it;
+    None nearly always."""
+    wide = None
+    for x, t in zip(args, tangents):
+        other = isinstance(t, Tensor) and t.dtype is not x.dtype and t.is_floating_point()
+        if other and _C.promote_types(t.dtype, x.dtype) == t.dtype:
+            wide = t.dtype if wide is None else _C.promote_types(wide, t.dtype)
+    return wide
+
+
+def _in_dtype(value: Any, wide: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_in_dtype(each, wide) for each in value)
+    narrow = isinstance(value, Tensor) and value.dtype is not wide and value.is_floating_point()
+    return value.to(wide) if narrow and _C.promote_types(value.dtype, wide) == wide else value
 
 
 def _is_recorded(args: tuple, tangents: tuple) -> bool:

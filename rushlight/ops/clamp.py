@@ -127,6 +127,7 @@ def _clamp_onto(name, self, min, max):
     try:
         return _C.in_place(op, *args)
     except RuntimeError as error:
+        _C.check_inplace(self)  # which torch asks first
         _refuse_complex_bounds(name, self, min, max, error)
         said, own = str(error).partition("\n")[0], type_name(self.dtype)
         numbers = not any(isinstance(bound, Tensor) for bound in args[1:])

@@ -143,7 +143,7 @@ def _places(tensor):
 def _overlap(torch, text, tensors):
     """Whether a statement names tensors that lie in the same memory in different ways, or one whose own
     elements share memory: then torch may read what it has written."""
-    lying, products = {}, "addmm_" in text
+    lying, products = {}, re.search(r"add(mm|bmm|mv|r)_|baddbmm_", text)
     for name in set(re.findall(r"\w+", text)) & tensors.keys():
         places = _places(tensors[name])
         if len(set(places)) < len(places):

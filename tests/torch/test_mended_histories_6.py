@@ -55,9 +55,37 @@ def cases(torch):
                         told += [seen(held), seen(fw.unpack_dual(dual).tangent), seen(dual)]
                 return told
 
+    @case("a tangent of more digits than its primal is computed in those")
+    def _():
+        told, functions = [], [
+            lambda d: d * d, lambda d: d * 2, lambda d: d.sin(), lambda d: d.exp(), lambda d: d / d,
+            lambda d: d**2, lambda d: d.sigmoid(), lambda d: d.mean(), lambda d: d.softmax(0), lambda d: d + 1,
+            lambda d: d.norm(), lambda d: d.clone().mul_(d), lambda d: d.tanh(),
+            lambda d: d.cumsum(0), lambda d: torch.where(d > 0, d, d),
+        ]  # fmt: skip
+        for function in functions:
+            for recorded in (True, False):
+                for dtypes in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
+                    primal = torch.tensor([0.5, 2.0], dtype=dtypes[0], requires_grad=recorded)
+                    tangent = torch.tensor([1.0, -0.25], dtype=dtypes[1])
+                    with fw.dual_level():
+                        made = fw.unpack_dual(function(fw.make_dual(primal, tangent)))
+                        if dtypes[1] == torch.float64:
+                            told.append((made.tangent.dtype, made.primal.dtype))
+                        told.append([round(x, 5) for x in made.tangent.reshape(-1).tolist()])
+        return told
+
+    @case("a leaf is refused before its dtype")
+    def _():
+        w, z = torch.rand(2, requires_grad=True), torch.rand(2) + 1j
+        names = ("clamp_", "clamp_min_", "clamp_max_")
+        return [err(lambda name=name: getattr(w, name)(z)) for name in names]
+
     @case("an output is written once, whoever looks on")
     def _():
-        class Mode(importlib.import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
+        modes = importlib.import_module(f"{torch.__name__}.utils._python_dispatch")
+
+        class Mode(modes.TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):
                 return func(*args, **(kwargs or {}))
 
