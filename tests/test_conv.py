@@ -446,6 +446,54 @@ def test_a_gradient_of_points_that_is_recorded_is_the_same(mode):
         torch.testing.assert_close(a, b)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_strided_convolutions_and_their_transposes_by_phases(seed, threads):
+    # Phases of the result are convolutions of their own; of float only, double precision goes another way.
+    draw = random.Random(seed)
+    dims, groups = draw.choice((1, 2, 2, 3)), draw.choice((1, 1, 2))
+    stride = [draw.choice((1, 2, 2, 3, 4)) for _ in range(dims)]
+    kernel = [draw.randint(1, 6) for _ in range(dims)]
+    dilation = [draw.choice((1, 2)) if step == 1 else 1 for step in stride]
+    padding = [draw.randint(0, d * (k - 1)) for d, k in zip(dilation, kernel, strict=True)]
+    more = [draw.randrange(max(step, d)) for step, d in zip(stride, dilation, strict=True)]
+    sizes = [draw.randint(1, 40 // dims**2 + 3) for _ in range(dims)]
+    channels, to = 5 * groups, draw.choice((3, 8, 17)) * groups
+    torch.manual_seed(seed)
+    x, w = torch.randn(3, channels, *sizes), torch.randn(channels, to // groups, *kernel)
+    bias = draw.choice((None, torch.randn(to)))
+
+    def run(dtype):
+        leaves = [t.detach().to(dtype).requires_grad_() for t in (x, w)]
+        transposed = getattr(F, f"conv_transpose{dims}d")
+        options = {"stride": stride, "padding": padding, "groups": groups, "dilation": dilation}
+        shift = None if bias is None else bias.to(dtype)
+        try:
+            y = transposed(*leaves, shift, output_padding=more, **options)
+        except RuntimeError:  # nothing is left of the image
+            return None
+        # That is also the gradient of this convolution.
+        back = getattr(F, f"conv{dims}d")(y, leaves[1], **options)
+        return y, back, *torch.autograd.grad(back.square().sum(), leaves)
+
+    ours, exact = run(torch.float32), run(torch.float64)
+    assert (ours is None) == (exact is None)
+    for a, b in zip(ours or (), exact or (), strict=True):
+        assert near(a, b, 1e-5)
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_an_infinite_weight_of_a_strided_transposed_convolution_reaches_only_what_it_touches(padding):
+    x, weight = torch.ones(2, 4, 9, 9), torch.ones(4, 8, 4, 4)
+    weight[0, 3, 1, 2] = float("inf")
+    for y in (
+        F.conv_transpose2d(x, weight, stride=2, padding=padding),
+        F.conv_transpose2d(x.double(), weight.double(), stride=2, padding=padding),
+    ):
+        assert not y.isnan().any()
+        reached = y[:, 3, 1 - padding :: 2, 2 - padding :: 2]
+        assert y.isinf().sum() == reached.isinf().sum() == 2 * 81
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_an_infinite_weight_of_a_transposed_convolution_reaches_only_what_it_touches(dtype):
     weight = torch.tensor([[[[float("inf"), 1], [1, 1]]]], dtype=dtype)

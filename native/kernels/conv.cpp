@@ -206,12 +206,22 @@ void turned_gradient(const Operands& of, const ConvShape& s, char* gx, const cha
 void input_gradient_of_pixels(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
                               const char* bias) {
   int64_t terms = s.terms(), image = s.in_channels * s.in_pixels() * of.item;
+  auto multiply = [&](char* to, bool add) {
+    gemm(of.dtype, of.matrix(to, s.batch, terms, terms),
+         of.matrix(gy, s.batch, s.out_channels, s.out_channels), of.matrix(w, s.out_channels, terms, terms),
+         of.factor.one, add ? of.factor.one : of.factor.zero);
+  };
+  bool is_patch = true;  // the one patch is the image as it lies
+  for (int d = 0; d < 3; d++) is_patch &= s.in[d] == s.kernel[d] && s.padding[d] == 0 && s.dilation[d] == 1;
+  if (is_patch) {
+    for (int64_t n = 0; bias && n < s.batch; n++)
+      of.fill_rows(gx + n * image, s.in_channels, s.in_pixels(), s.in_pixels(), bias);
+    return multiply(gx, bias);
+  }
   Workspaces room(1, s.batch * terms * of.item);
   Workspaces::Lease lease(room);
   char* columns = lease.as<char>();
-  gemm(of.dtype, of.matrix(columns, s.batch, terms, terms),
-       of.matrix(gy, s.batch, s.out_channels, s.out_channels), of.matrix(w, s.out_channels, terms, terms),
-       of.factor.one, of.factor.zero);
+  multiply(columns, false);
   divide(double(s.batch) * double(terms), s.batch, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; n++) {
       char* to = gx + n * image;
@@ -236,6 +246,14 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
         depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
       return;
     if (depthwise_fits(of.dtype, s)) return depthwise_input_gradient(of.dtype, s, gx, gy, w, bias);
+  }
+  if (of.dtype == DType::f32 && s.work() > TINY && conv_has_phases(s)) {
+    auto ask = [&](int64_t weights) { return is_finite(of.dtype, w, weights); };
+    bool done = false;
+    auto compute = [&] {
+      done = input_gradient_by_phases(s, floats(gx), floats(gy), floats(w), floats(bias));
+    };
+    if (turned_if_finite(s, of.dtype, gx, ask, compute) && done) return;
   }
   bool direct = s.pointwise();
   int64_t width = direct ? pixels : of.pixels_at_a_time(s);

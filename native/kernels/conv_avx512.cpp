@@ -24,7 +24,7 @@ RL_AVX512_BEGIN
 
 struct Floats {
   using Type = float;
-  static constexpr bool ALWAYS_COPIED = false;
+  static constexpr bool ALWAYS_COPIED = false, MAY_HALVE = true;
   static int64_t channels(int64_t count) { return count; }
   static void fill(const Padded& padded, const ConvShape& s, const float* x, float* room) {
     padded.fill(s, x, s.group_in(), room);
@@ -103,7 +103,7 @@ inline void write_row(const Lanes* lanes, int64_t n, const float* image, float* 
 void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float* x) {
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
   int64_t weights = s.out_channels * terms;
-  Padded padded(s, gin);
+  Padded padded(s, gin, true);
   int64_t ranges = s.work() < THREADED ? 1 : std::min<int64_t>(s.batch, num_threads());
   // Whole images, as many as fit a block; or a part of one.
   bool packs = gout >= MANY_CHANNELS;
@@ -397,10 +397,10 @@ bool conv_has_avx512(const ConvShape& s) {
 }
 
 void conv_forward_avx512(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
-                         bool turned) {
+                         bool turned, const int64_t* origin) {
   if (s.batch == 0 || s.pixels() == 0 || s.out_channels == 0) return;
   if (s.depthwise()) return depthwise_forward(s, y, x, w, bias, turned);
-  convolve_panels<Floats>(s, y, x, w, bias, turned);
+  convolve_panels<Floats>(s, y, x, w, bias, turned, origin);
 }
 
 bool depthwise_input_gradient_avx512(const ConvShape& s, float* gx, const float* gy, const float* w,
@@ -424,7 +424,8 @@ void conv_weight_gradient_avx512(const ConvShape& s, float* gw, const float* gy,
 
 namespace rl {
 bool conv_has_avx512(const ConvShape&) { return false; }
-void conv_forward_avx512(const ConvShape&, float*, const float*, const float*, const float*, bool) {}
+void conv_forward_avx512(const ConvShape&, float*, const float*, const float*, const float*, bool,
+                         const int64_t*) {}
 bool depthwise_input_gradient_avx512(const ConvShape&, float*, const float*, const float*, const float*) {
   return false;
 }

@@ -36,7 +36,7 @@ inline void interleave(uint32_t* to, const uint16_t* first, const uint16_t* seco
 
 struct Pairs {
   using Type = uint16_t;
-  static constexpr bool ALWAYS_COPIED = true;
+  static constexpr bool ALWAYS_COPIED = true, MAY_HALVE = false;
   static int64_t channels(int64_t count) { return (count + 1) / 2; }
   static Tile tile(int64_t rows) { return bf16_tile(rows); }
 

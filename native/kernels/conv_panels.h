@@ -20,34 +20,41 @@ constexpr int64_t DEPTH = 256;         // terms packed at a time: a panel of the
 constexpr int64_t PANELS = 16;         // panels packed at a time: they stay in the second-level cache
 constexpr int64_t COPIED_PIXELS = 1 << 22;  // of all channels of the padded images that are taken together
 
-// The image with its padding, and where things lie in it.
+// The image with its padding, and where things lie in it. With `halved`, for a stride of two, the even pixels
+// of a row lie before the odd ones: so what a term reads of the pixels of a row lies side by side.
 struct Padded {
-  int64_t size[3];              // depth, height, width with padding
+  int64_t size[3];  // depth, height, width with padding
+  int64_t row;      // elements from one row to the next
+  bool halved;
   bool copies;                  // false: there is no padding and the image is used as it is
   std::vector<int64_t> terms;   // offset of each (channel, kernel position)
   std::vector<int32_t> pixels;  // offset of each output pixel
 
-  Padded(const ConvShape& s, int64_t channels) {
-    copies = false;
+  // The first output pixel reads from `origin` on, or from the corner.
+  Padded(const ConvShape& s, int64_t channels, bool may_halve = false, const int64_t* origin = nullptr)
+      : halved(may_halve && !origin && s.stride[2] == 2 && s.kernel[2] > 1 && s.out[2] > 1), copies(halved) {
     for (int d = 0; d < 3; d++) {
       size[d] = s.in[d] + 2 * s.padding[d];
       copies |= s.padding[d] > 0;
     }
+    row = halved ? (size[2] + 1) / 2 * 2 : size[2];
     terms.reserve(size_t(channels * s.kernel_size()));
     for (int64_t c = 0; c < channels; c++)
       for (int64_t kd = 0; kd < s.kernel[0]; kd++)
         for (int64_t kh = 0; kh < s.kernel[1]; kh++)
           for (int64_t kw = 0; kw < s.kernel[2]; kw++)
-            terms.push_back(((c * size[0] + kd * s.dilation[0]) * size[1] + kh * s.dilation[1]) * size[2] +
-                            kw * s.dilation[2]);
+            terms.push_back(((c * size[0] + kd * s.dilation[0]) * size[1] + kh * s.dilation[1]) * row +
+                            column(kw * s.dilation[2]));
     pixels.reserve(size_t(s.pixels()));
+    int64_t start = origin ? (origin[0] * size[1] + origin[1]) * row + origin[2] : 0;
     for (int64_t od = 0; od < s.out[0]; od++)
       for (int64_t oh = 0; oh < s.out[1]; oh++)
         for (int64_t ow = 0; ow < s.out[2]; ow++)
-          pixels.push_back(
-              int32_t((od * s.stride[0] * size[1] + oh * s.stride[1]) * size[2] + ow * s.stride[2]));
+          pixels.push_back(int32_t(start + (od * s.stride[0] * size[1] + oh * s.stride[1]) * row +
+                                   column(ow * s.stride[2])));
   }
-  int64_t plane() const { return size[0] * size[1] * size[2]; }
+  int64_t column(int64_t x) const { return halved ? x % 2 * (row / 2) + x / 2 : x; }
+  int64_t plane() const { return size[0] * size[1] * row; }
 
   // `x` itself, or its copy in `room` with zeros around, which another copy may have left there.
   const float* fill(const ConvShape& s, const float* x, int64_t channels, float* room,
@@ -56,11 +63,17 @@ struct Padded {
     if (!has_zeros) std::memset(room, 0, size_t(channels * plane()) * sizeof(float));
     for (int64_t c = 0; c < channels; c++)
       for (int64_t z = 0; z < s.in[0]; z++)
-        for (int64_t y = 0; y < s.in[1]; y++, x += s.in[2])
-          std::memcpy(
-              room + ((c * size[0] + z + s.padding[0]) * size[1] + y + s.padding[1]) * size[2] + s.padding[2],
-              x, size_t(s.in[2]) * sizeof(float));
+        for (int64_t y = 0; y < s.in[1]; y++, x += s.in[2]) {
+          float* to = room + ((c * size[0] + z + s.padding[0]) * size[1] + y + s.padding[1]) * row;
+          if (halved) halve(x, s.in[2], to + column(s.padding[2]), to + column(s.padding[2] + 1));
+          else std::memcpy(to + s.padding[2], x, size_t(s.in[2]) * sizeof(float));
+        }
     return room;
+  }
+  // Every other one of n elements to `even`, the rest to `odd`.
+  static void halve(const float* from, int64_t n, float* __restrict even, float* __restrict odd) {
+    for (int64_t i = 0; i < n / 2; i++) even[i] = from[2 * i], odd[i] = from[2 * i + 1];
+    if (n % 2) even[n / 2] = from[n - 1];
   }
 };
 
@@ -195,10 +208,11 @@ inline std::vector<Lanes> panel_lanes(const Padded& padded, const Blocking& bloc
 // bits.
 template <class Elements>
 void convolve_panels(const ConvShape& s, float* y, const typename Elements::Type* x,
-                     const typename Elements::Type* w, const float* bias, bool turned) {
+                     const typename Elements::Type* w, const float* bias, bool turned,
+                     const int64_t* origin = nullptr) {
   int64_t pixels = s.pixels(), gin = s.group_in(), gout = s.group_out();
   int64_t channels = Elements::channels(gin), terms = channels * s.kernel_size();
-  Padded padded(s, channels);
+  Padded padded(s, channels, Elements::MAY_HALVE, origin);
   padded.copies |= Elements::ALWAYS_COPIED;
   Blocking blocking(s, padded, channels);
   int64_t rows = blocking.rows, tiles = blocking.tiles, together = blocking.together;
