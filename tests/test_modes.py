@@ -269,3 +269,40 @@ def test_vmap_stacks_what_single_examples_give():
     assert torch.equal(jacobian, torch.diag(x[0].cos()))
     with pytest.raises(ValueError, match="same size in the mapped dimension"):
         _vmap(torch.dot)(x, x.T)
+
+
+def test_recording_switches_are_ordinary_objects():
+    """What enters and leaves them is native (native/python/grad_switch.cpp); all else is Python's."""
+    import inspect
+
+    guard = torch.no_grad()
+    assert guard.prev is False and str(inspect.signature(torch.no_grad)) == "()"
+    with guard:
+        assert guard.prev is True and not torch.is_grad_enabled()
+        with torch.enable_grad() as entered:
+            assert entered is None and torch.is_grad_enabled()
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+    assert type(copy.copy(guard)) is torch.no_grad and copy.copy(guard).prev is True
+    assert type(pickle.loads(pickle.dumps(guard))) is torch.no_grad
+    assert torch.no_grad(torch.is_grad_enabled)() is False
+    for wrong in ((None,), (len, len)):
+        with pytest.raises(TypeError):
+            torch.no_grad(*wrong)
+
+    class Counted(torch.no_grad):
+        def __init__(self):
+            super().__init__()
+            self.entered = 0
+
+        def __enter__(self):
+            super().__enter__()
+            self.entered += 1
+            return self
+
+    with Counted() as counted:
+        assert counted.entered == 1 and counted.prev is True and not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError), torch.no_grad():
+        _ = 1 / 0
+    assert torch.is_grad_enabled()

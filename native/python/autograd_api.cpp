@@ -232,6 +232,12 @@ PyObject* py_detach(PyObject*, PyObject* o) {
   });
 }
 
+const NativeCallInit detach_call{"detach", [](PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+                                   bool plain =
+                                       count == 1 && no_keywords(kwnames) && is_plain_tensor(args[0]);
+                                   return plain ? py_detach(nullptr, args[0]) : nullptr;
+                                 }};
+
 PyObject* py_requires_grad(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "requires_grad_(tensor, on) expected");

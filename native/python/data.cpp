@@ -507,40 +507,6 @@ PyObject* py_triangle_indices(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 // ---- back to Python
 
-PyObject* nested_list(Tensor* t, int dim, const char* at) {
-  if (dim == t->ndim) return load(t->dtype, at).to_python();
-  int64_t n = t->size(dim), step = t->stride(dim) * t->itemsize();
-  Ref<PyObject> list = checked(PyList_New(n));
-  auto put = [&](auto made) {
-    for (int64_t i = 0; i < n; i++) PyList_SET_ITEM(list.get(), i, checked(made(at + i * step)).release());
-  };
-  auto read = []<class T>(const char* from) { return *reinterpret_cast<const T*>(from); };
-  bool last = dim == t->ndim - 1;
-  if (last && t->dtype == DType::f32) {
-    put([&](const char* from) { return PyFloat_FromDouble(read.operator()<float>(from)); });
-  } else if (last && t->dtype == DType::f64) {
-    put([&](const char* from) { return PyFloat_FromDouble(read.operator()<double>(from)); });
-  } else if (last && t->dtype == DType::i64) {
-    put([&](const char* from) { return PyLong_FromLongLong(read.operator()<int64_t>(from)); });
-  } else {
-    put([&](const char* from) { return nested_list(t, dim + 1, from); });
-  }
-  return list.release();
-}
-
-PyObject* py_tolist(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    if (!is_tensor(o)) fail(PyExc_TypeError, "tolist(): expected a Tensor");
-    Tensor* t = as_tensor(o);
-    if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    if (t->flags & Tensor::ZERO)
-      fail(PyExc_RuntimeError, "tolist() shouldn't be called on a tensor with unallocated storage");
-    // A copy: every new list may collect garbage, which may take the memory of t away.
-    TensorRef values = t->is_lazy() ? resolved(t) : t->ndim ? clone(t) : share(t);
-    return nested_list(values.get(), 0, values->data());
-  });
-}
-
 PyObject* py_item(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(o)) fail(PyExc_TypeError, "item(): expected a Tensor");
@@ -749,7 +715,6 @@ PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},
                            {"arange", FAST(py_arange), nullptr},
                            {"linspace", FAST(py_linspace), nullptr},
                            {"triangle_indices", FAST(py_triangle_indices), nullptr},
-                           {"tolist", py_tolist, METH_O, nullptr},
                            {"item", py_item, METH_O, nullptr},
                            {"memory_stats", py_memory_stats, METH_NOARGS, nullptr},
                            {"empty_cache", py_empty_cache, METH_NOARGS, nullptr},

@@ -29,6 +29,8 @@ struct DirectCall {
   };
   std::vector<Parameter> parameters;
   size_t positional = 0;  // how many of them, the first, may be given by position
+  size_t least = 0;       // how many must be given
+  bool spreads = false;   // one of them may be given as several
   Primitive* op = nullptr;
   bool in_place = false;
   int itself = -1;  // the parameter that is the result, where nothing is to be done
@@ -178,6 +180,8 @@ DirectCall read_one(std::string_view text) {
     }
     call.parameters.push_back(read_parameter(word));
     call.positional += by_position;
+    call.least += !call.parameters.back().otherwise;
+    call.spreads |= call.parameters.back().kind->spread;
   });
   auto parameter = [&](std::string_view word) {
     for (size_t k = 0; k < call.parameters.size(); k++) {
@@ -318,6 +322,7 @@ const DirectCalls* read_direct_calls(const char* text) {
 
 PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* args, Py_ssize_t positional,
                         PyObject* kwnames) {
+  const size_t given_count = size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
   return guarded([&]() -> PyObject* {
     for (const DirectCall& call : calls) {
       if (call.native) {
@@ -325,6 +330,7 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         if (result || PyErr_Occurred()) return result;
         continue;
       }
+      if (given_count < call.least || (size_t(positional) > call.positional && !call.spreads)) continue;
       Bound bound;
       if (!bound.bind(call, args, positional, kwnames, method)) continue;
       if (call.itself >= 0) return Py_NewRef(bound.values[call.itself]);
@@ -339,7 +345,8 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         if (method || !write_directly(*call.op, given, out)) return nullptr;
         return as_kind(call.written_kind, share(out)).release();
       }
-      Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : rl::call(*call.op, given));
+      if (!call.in_place && !call.kind && call.part < 0) return call_settled(*call.op, given);
+      Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : call_settled(*call.op, given));
       if (call.part >= 0 && result) return Py_NewRef(PyTuple_GET_ITEM(result.get(), call.part));
       return as_kind(call.kind, std::move(result)).release();
     }

@@ -395,10 +395,10 @@ PyObject* py_set_grad(PyObject*, PyObject* on) {
   return before;
 }
 
-// switch_grad(bool): set_grad_enabled as no_grad and its kin call it: modes that look on at functions are
-// told of torch's. They decide whether it happens, by calling it or not.
-PyObject* py_switch_grad(PyObject* self, PyObject* on) {
-  if (!modes.function_mode || !PyBool_Check(on)) return py_set_grad(self, on);
+}  // namespace
+
+PyObject* switch_grad(PyObject* on) {
+  if (!modes.function_mode || !PyBool_Check(on)) return py_set_grad(nullptr, on);
   return guarded([&] {
     bool before = modes.grad;
     Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.autograd._native_names"));
@@ -407,6 +407,10 @@ PyObject* py_switch_grad(PyObject* self, PyObject* on) {
     return PyBool_FromLong(before);
   });
 }
+
+namespace {
+
+PyObject* py_switch_grad(PyObject*, PyObject* on) { return switch_grad(on); }
 
 // set_dispatch_disabled(bool): whether classes are left alone in this thread; returns what was set before.
 PyObject* py_set_disabled(PyObject*, PyObject* on) {

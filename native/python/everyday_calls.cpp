@@ -273,6 +273,23 @@ PyObject* split_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwn
   return call(with_sizes, given);
 }
 
+// x.chunk(count), x.chunk(count, dim)
+PyObject* chunk_call(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject* name_dim = PyUnicode_InternFromString("dim");
+  Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  bool named = keywords == 1 && positional == 2 && PyTuple_GET_ITEM(kwnames, 0) == name_dim;
+  if (positional < 2 || positional > 3 || (keywords && !named)) return nullptr;
+  Tensor* t = plain_tensor(args[0]);
+  int64_t count;
+  if (!t || !read_plain_int(args[1], count) || count <= 0) return nullptr;
+  int dim = positional == 3 || named ? plain_dim(args[2], t->ndim) : t->ndim ? 0 : -1;
+  if (dim < 0 || t->size(dim) == 0) return nullptr;
+  int64_t length = t->size(dim), size = length / count + (length % count != 0);
+  Ref<PyObject> wanted = number(size);
+  PyObject* given[] = {args[0], wanted.get(), positional == 3 || named ? args[2] : nullptr};
+  return split_call(given, given[2] ? 3 : 2, nullptr);
+}
+
 const NativeCallInit calls[] = {{"to", to_call},
                                 {"float", cast_call<DType::f32>},
                                 {"double", cast_call<DType::f64>},
@@ -298,7 +315,8 @@ const NativeCallInit calls[] = {{"to", to_call},
                                 {"flatten", flatten_call},
                                 {"narrow", narrow_call},
                                 {"movedim", movedim_call},
-                                {"split", split_call}};
+                                {"split", split_call},
+                                {"chunk", chunk_call}};
 
 }  // namespace
 }  // namespace rl

@@ -19,6 +19,11 @@ bool may_be_asked(PyObject* const* args, Py_ssize_t count);
 // Whether Python is asked about this call.
 bool asks_about(const Primitive& op, PyObject* const* args);
 
+// set_grad_enabled as no_grad and its kin call it: modes that look on at functions are told of torch's. They
+// decide whether it happens, by calling it or not. Returns what was set before (new reference), or null with
+// a Python error.
+PyObject* switch_grad(PyObject* on);
+
 // The result of an operation in torch's steps, if somebody looks on; empty if not. Its steps are recorded.
 Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args);
 bool measuring();  // whether the profiler measures this thread

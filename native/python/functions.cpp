@@ -143,11 +143,12 @@ PyObject* try_directly(Function* f, PyObject* const* args, Py_ssize_t positional
 }
 
 // The Python function itself, or what stands in for it.
-PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames,
+                       bool tried = false) {
   Ref<PyObject> watched;
   Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   bool asked = dispatching_now && may_be_asked(args, count);
-  if (f->direct && !asked && !hooked_product) {
+  if (f->direct && !tried && !asked && !hooked_product) {
     PyObject* result = try_directly(f, args, PyVectorcall_NARGS(nargsf), kwnames);
     if (result || PyErr_Occurred()) return result;
   }
@@ -206,7 +207,8 @@ void reword_error(PyObject* function, PyObject* const* args, Py_ssize_t position
   if (sentence) PyErr_SetObject(PyExc_TypeError, sentence.get());
 }
 
-PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames,
+                        bool tried = false);
 
 // Whether a mode or a class of the arguments is asked what the call does.
 bool asks_others(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -216,14 +218,34 @@ bool asks_others(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   return std::any_of(args, args + n, any_override);
 }
 
+// Whether a direct call is all there is to do: nobody looks on or is asked.
+[[gnu::always_inline]] inline bool goes_directly(const Function* f, PyObject* const* args, size_t nargsf,
+                                                 PyObject* kwnames) {
+  if (!f->direct_calls || !f->direct || dispatching_now || hooked_product || profiling() ||
+      modes.function_mode)
+    return false;
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (!is_plain_tensor(args[i]) && any_override(args[i])) return !modes.torch_function;
+  }
+  return true;
+}
+
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  PyObject* result = call_function(self, args, nargsf, kwnames);
+  Function* f = self_function(self);
+  PyObject* result = nullptr;
+  bool directly = goes_directly(f, args, nargsf, kwnames);
+  if (directly) {
+    result = call_directly(*f->direct_calls, f->is_method, args, PyVectorcall_NARGS(nargsf), kwnames);
+    if (result) return result;
+  }
+  if (!directly || !PyErr_Occurred()) result = call_function(self, args, nargsf, kwnames, directly);
   if (!result && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_AttributeError)))
     reword_error(self, args, PyVectorcall_NARGS(nargsf), kwnames);
   return result;
 }
 
-PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames, bool tried) {
   Function* f = self_function(self);
   if (asks_others(args, nargsf, kwnames)) {
     return guarded([&] { return dispatch_call(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
@@ -237,7 +259,7 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
       return guarded([&] { return dispatch_out(self, args, positional, kwnames); });
     }
   }
-  if (!profiling()) return call_wrapped(f, args, nargsf, kwnames);
+  if (!profiling()) return call_wrapped(f, args, nargsf, kwnames, tried);
   return guarded([&]() -> PyObject* {
     CallTiming timing(self, args, PyVectorcall_NARGS(nargsf));
     return call_wrapped(f, args, nargsf, kwnames);

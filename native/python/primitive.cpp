@@ -663,6 +663,9 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   }
   return call_closed(op, args);
 }
+PyObject* call_settled(Primitive& op, PyObject* const* args) {
+  return leveled_alive || op.options & Primitive::TAKEN_APART ? call(op, args) : call_closed(op, args);
+}
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (leveled_alive) [[unlikely]]
     return write_raised(op, args);

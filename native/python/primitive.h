@@ -113,6 +113,8 @@ extern thread_local const Primitive* unhooked;
 PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 // Computes and records. New reference; throws.
 PyObject* call(Primitive& op, PyObject* const* args);
+// The same of arguments that run no code of the user's (Note [arguments of the user's making]).
+PyObject* call_settled(Primitive& op, PyObject* const* args);
 // The in-place form: the result is written into args[0], whose history is rewritten. New reference to
 // args[0].
 PyObject* call_in_place(Primitive& op, PyObject* const* args);

@@ -24,6 +24,7 @@ bool takes_all_dtypes(const Primitive& op) {
 
 // Tensors stand in lists, not deeper.
 bool is_rare_argument(PyObject* o, bool within = false) {
+  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o)) return false;
   if (is_tensor(o)) return is_rare(as_tensor(o)->dtype);
   if (!within && (PyTuple_Check(o) || PyList_Check(o))) {
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
@@ -66,9 +67,10 @@ ModuleInit init([](PyObject* module) {
 }  // namespace
 
 bool needs_rare(const Primitive& op, PyObject* const* args) {
-  if (takes_all_dtypes(op)) return false;
+  auto wished = [](PyObject* o) { return is_dtype(o) && is_rare(dtype_from(o)); };
+  if (!rare_dtypes_seen && std::none_of(args, args + op.args.size(), wished)) return false;
   for (size_t i = 0; i < op.args.size(); i++) {
-    if (is_rare_argument(args[i])) return true;
+    if (is_rare_argument(args[i])) return !takes_all_dtypes(op);
   }
   return false;
 }

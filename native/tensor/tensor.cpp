@@ -167,11 +167,9 @@ void fail_too_many_dims(size_t ndim) {
   failf(PyExc_RuntimeError, "tensors have at most %d dimensions, but got %zu", MAX_DIMS, ndim);
 }
 
-void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
+static void set_geometry(Tensor* t, Sizes sizes, Sizes strides, int64_t numel) {
   size_t n = sizes.size();
-  if (n > MAX_DIMS) fail_too_many_dims(n);
   int64_t* old = t->geometry;
-  int64_t numel = view_numel(sizes);
   t->geometry = n <= 4 ? t->room : static_cast<int64_t*>(std::malloc(2 * n * sizeof(int64_t)));
   if (!t->geometry) {
     t->geometry = old;
@@ -189,6 +187,11 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
   t->ndim = uint8_t(n);
   t->numel = numel;
   t->flags = uint16_t((t->flags & ~(Tensor::CONTIGUOUS | Tensor::ODD_STRIDES)) | contiguous);
+}
+
+void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
+  if (sizes.size() > MAX_DIMS) fail_too_many_dims(sizes.size());
+  set_geometry(t, sizes, strides, view_numel(sizes));
 }
 
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
@@ -221,9 +224,10 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
     fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
   }
   if (is_rare(dtype)) note_rare_dtype(dtype);
+  if (sizes.size() > MAX_DIMS) fail_too_many_dims(sizes.size());
   TensorRef t(allocate_tensor());
   t->dtype = dtype;
-  set_geometry(t.get(), sizes, strides);
+  set_geometry(t.get(), sizes, strides, numel);
   t->storage = new_storage(size_t(nbytes), device);
   if (modes.inference) t->flags |= Tensor::INFERENCE;
   return t;

@@ -82,24 +82,12 @@ def _wrap_generator(mode, function):
     return wrapper
 
 
-class _NoParameterMode(_Mode):
-    """A mode that can also decorate without parentheses: `@torch.no_grad`."""
-
-    def __new__(cls, function=None):
-        return super().__new__(cls) if function is None else cls()(function)
-
-
-class _Recording(_NoParameterMode):
-    """What records, or does not: entered by many a training step, so what it does is kept short."""
+class _Recording(_C.GradSwitch, _Mode):
+    """What records, or does not. Entered by many a training step: native/python/grad_switch.cpp does that."""
 
     recording: bool
     prev: bool
-
-    def __enter__(self) -> None:
-        self.prev = _C.switch_grad(self.recording)
-
-    def __exit__(self, *error: object) -> None:
-        _C.switch_grad(self.prev)
+    takes_none = True
 
     def __call__(self, orig_func: Any) -> Any:
         derived = type(self) is not no_grad and type(self) is not enable_grad
@@ -129,9 +117,8 @@ class no_grad(_Recording):
     """
 
     recording = False
-
-    def __init__(self) -> None:  # takes nothing that is no function: no_grad(None)
-        self.prev = False
+    takes_none = False
+    prev = False
 
 
 class enable_grad(_Recording):

@@ -205,7 +205,7 @@ COMPOSED = _each("outer trace hstack vstack broadcast_tensors complex bincount",
 LOOKING = _each(
     "to float double half bfloat16 long int bool cpu type_as item is_contiguous requires_grad_ type equal "
     "expand_as view_as flatten narrow movedim split is_floating_point is_complex numpy from_numpy "
-    "numel promote_types nan_to_num backward",
+    "numel promote_types nan_to_num backward detach tolist chunk",
     "native {}",
 )
 OPERATIONS = {
