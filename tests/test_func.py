@@ -654,3 +654,79 @@ def test_constants_are_computed_within_as_without():
         seen = []
         grad(lambda x, f=function, seen=seen: (seen.append(f()), x.sum())[1])(torch.ones(2))
         assert torch.equal(seen[0] * 1, function())
+
+
+def test_what_is_returned_is_dressed_as_functools_does_it():
+    import functools
+
+    def annotated(x: int, *, y: str = "") -> None:
+        """Its text."""
+
+    annotated.mark = [1]
+
+    class Callable:
+        """Of its own."""
+
+        def __call__(self, x):
+            return x
+
+    def undressed():
+        def one(*args):
+            return args
+
+        one.kept = 1
+        return one
+
+    for wrapped in (
+        annotated,
+        lambda x: x,
+        Callable(),
+        functools.partial(annotated, 1),
+        torch.sin,
+        len,
+        Callable,
+    ):
+        one, other = undressed(), undressed()
+        expected = functools.update_wrapper(one, wrapped)
+        made = torch._C.dressed(other, wrapped)
+        assert made is other and vars(made) == vars(expected) and made.__wrapped__ is wrapped
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            assert getattr(made, name) == getattr(expected, name), (wrapped, name)
+    assert torch.vmap(annotated).__name__ == "annotated" and torch.func.grad(annotated).mark == [1]
+
+
+def test_a_failed_transform_leaves_everything_as_it_was():
+    def fails(x):
+        raise ZeroDivisionError
+
+    before = torch._C.all_levels()
+    for transformed in (torch.func.grad(fails), torch.vmap(fails), torch.func.jacrev(fails)):
+        with torch.no_grad(), pytest.raises(ZeroDivisionError):
+            transformed(torch.ones(2))
+        assert torch._C.all_levels() == before and torch.is_grad_enabled()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+            torch.func.grad(lambda x: x.sin())(torch.ones(()))
+        assert torch._C.all_levels() == before
+        torch.ones(2, requires_grad=True).exp()
+    assert len(kept) == 1
+
+
+def test_nests_are_flattened_alike_however_it_is_done():
+    from collections import OrderedDict, namedtuple
+
+    from rushlight.utils import _pytree as pytree
+
+    Pair = namedtuple("Pair", "x y")
+    nests = (1, None, torch.ones(1), (), [], {}, (1, 2), [1, [2]], {"b": 1, "a": 2}, {"a": 1, "b": 2},
+             {1: "x"}, {True: "x"}, {"a": {"b": 1}, "c": (2, {"d": 3})}, Pair(1, [2]), (Pair(1, 2),), OrderedDict(a=1),
+             (torch.ones(2).max(0),), torch.Size([1, 2]), ({"w": 1, "b": 2}, 3, [4]))  # fmt: skip
+    for _ in range(2):  # the second time shapes are known
+        for nest in nests:
+            leaves, spec = pytree.tree_flatten(nest)
+            slow, slow_spec = pytree.tree_flatten(nest, is_leaf=lambda x: False)
+            assert len(leaves) == len(slow) == spec.num_leaves and all(map(lambda a, b: a is b, leaves, slow))
+            assert spec == slow_spec and repr(spec) == repr(slow_spec), nest
+            again = pytree.tree_unflatten(leaves, spec)
+            assert type(again) is type(nest) and repr(again) == repr(nest)

@@ -451,7 +451,7 @@ def test_products_packed_by_ourselves(rows, columns, terms, threads):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("columns", [2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 50])
 def test_the_edges_of_small_products(columns, dtype):
-    """Every height of a tile, every width of its last vector; with what was there before, and turned round."""
+    """Every height of a tile, every width of its last vector, with what was there before, turned round."""
     rng = np.random.default_rng(columns)
     for rows, terms in [*((rows, 40) for rows in range(2, 15)), (25, 13), (37, 512), (5, 513)]:
         a, b = numbers(rng, (rows, terms), dtype), numbers(rng, (terms, columns), dtype)

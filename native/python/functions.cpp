@@ -611,10 +611,8 @@ PyObject* function_getattro(PyObject* self, PyObject* name) {
   if (text && (!strcmp(text, "__doc__") || !strcmp(text, "__module__"))) {
     return PyObject_GetAttr(self_function(self)->wrapped, name);
   }
-  PyObject* found = PyObject_GenericGetAttr(self, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyErr_Clear();
-  return PyObject_GetAttr(self_function(self)->wrapped, name);
+  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, /*suppress=*/1);
+  return found || PyErr_Occurred() ? found : PyObject_GetAttr(self_function(self)->wrapped, name);
 }
 PyObject* function_repr(PyObject* self) {
   PyObject* name = PyObject_GetAttrString(self_function(self)->wrapped, "__name__");

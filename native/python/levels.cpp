@@ -95,7 +95,10 @@ Tensor* living(Tensor* t) {
   return t;
 }
 
-TensorRef wrap(Tensor* value, PyObject* number, bool batched) {
+}  // namespace
+
+TensorRef wrap_at_level(Tensor* value, PyObject* number, bool batched) {
+  if (!leveled_type) fail(PyExc_RuntimeError, "there is no class of leveled tensors");
   if (batched && value->ndim == 0) fail(PyExc_RuntimeError, "a batch has a dimension for its examples");
   size_t first = batched ? 1 : 0;
   int64_t none = 0;
@@ -110,6 +113,8 @@ TensorRef wrap(Tensor* value, PyObject* number, bool batched) {
   slot(made.get(), batched_at) = Py_NewRef(batched ? Py_True : Py_False);
   return made;
 }
+
+namespace {
 
 bool is_on_tape(Tensor* t) {
   int64_t place = place_of(t);
@@ -185,7 +190,7 @@ Ref<PyObject> raised(PyObject* o, int64_t place, bool lifts, int depth = DEPTH) 
     Tensor* t = living(as_tensor(o));
     if (!lifts || (is_leveled(t) && place_of(t) == place)) return share(t->object());
     Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(level_at(place).number));
-    return Ref<PyObject>(wrap(t, number.get(), false).release_object());
+    return Ref<PyObject>(wrap_at_level(t, number.get(), false).release_object());
   }
   if (!PyTuple_Check(o) || depth == 0) return share(o);
   return mapped(o, [&](PyObject* one) { return raised(one, place, lifts, depth - 1); });
@@ -265,7 +270,7 @@ Ref<PyObject> lowered(PyObject* o, uint64_t number, int depth = DEPTH) {
 }
 
 Ref<PyObject> wrapped(PyObject* o, PyObject* number, bool batched, int depth = DEPTH) {
-  if (is_tensor(o)) return Ref<PyObject>(wrap(as_tensor(o), number, batched).release_object());
+  if (is_tensor(o)) return Ref<PyObject>(wrap_at_level(as_tensor(o), number, batched).release_object());
   Ref<PyObject> tuple = sequence(o, depth);
   if (!tuple) return share(o);
   return mapped(tuple.get(), [&](PyObject* one) { return wrapped(one, number, batched, depth - 1); });
@@ -482,7 +487,7 @@ TensorRef made_at_level(Tensor* t, const std::function<TensorRef(Tensor*)>& make
     Below below{size_t(place_of(held.get()))};
     made = make(value.get());
   }
-  return wrap(made.get(), number.get(), batched);
+  return wrap_at_level(made.get(), number.get(), batched);
 }
 
 TensorRef same_at_level(Tensor* t) {
@@ -704,7 +709,7 @@ PyObject* py_raise(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3 || !PyLong_Check(args[1]) || !leveled_type)
       fail(PyExc_TypeError, "raise_to_level(tensor, number, batched) expected");
-    return wrap(tensor_given(args[0]), args[1], args[2] == Py_True).release_object();
+    return wrap_at_level(tensor_given(args[0]), args[1], args[2] == Py_True).release_object();
   });
 }
 

@@ -19,6 +19,9 @@ extern int64_t leveled_alive;       // how many tensors of levels there are: non
 inline bool is_leveled(const PyObject* o) { return leveled_type && Py_TYPE(o) == leveled_type; }
 inline bool is_leveled(const Tensor* t) { return is_leveled(reinterpret_cast<const PyObject*>(t)); }
 
+// A tensor of the level of that number with this value.
+TensorRef wrap_at_level(Tensor* value, PyObject* number, bool batched);
+
 bool inside_levels();  // whether there is a level in this thread
 bool transforming();   // whether a function is being transformed by the program, not a batch of gradients by
                        // us

@@ -14,10 +14,10 @@ from rushlight.autograd import grad as gradients_of
 from rushlight.func._levels import (
     TANGENTS,
     Tensor,
+    begin_gradients,
     level,
     lowered,
     raised,
-    recording_level,
     tree_flatten,
     tree_map,
     tree_unflatten,
@@ -37,6 +37,8 @@ def _active(value: Any) -> Any:
 
 def _chosen(args: tuple, argnums: Any) -> Any:
     """The arguments that are meant by one number or several."""
+    if argnums.__class__ is int and 0 <= argnums < len(args):
+        return args[argnums]
 
     def check(number: Any) -> int:
         if not isinstance(number, int):
@@ -73,7 +75,7 @@ def _replaced(args: tuple, argnums: Any, chosen: Any) -> tuple:
     if isinstance(argnums, int):
         given[argnums] = chosen
     else:
-        for number, value in zip(argnums, chosen, strict=True):
+        for number, value in zip(argnums, chosen):
             given[number] = value
     return tuple(given)
 
@@ -82,23 +84,24 @@ def _pull(
     outputs: list, inputs: list, cotangents: Any, retain: bool | None = None, create: bool = True
 ) -> list:
     """Gradients, zeros where there are none."""
-    reached = [
-        (out, None if cotangents is None else cotangent)
-        for out, cotangent in zip(outputs, cotangents or [None] * len(outputs), strict=True)
-        if out.requires_grad
-    ]
-    if not reached:
-        return [x.new_zeros(x.shape) for x in inputs]
-    roots, given = zip(*reached, strict=True)
+    roots: Any = outputs
+    given: Any = cotangents or [None] * len(outputs)
+    if not all(out.requires_grad for out in outputs):
+        reached = [(out, along) for out, along in zip(outputs, given) if out.requires_grad]
+        if not reached:
+            return [x.new_zeros(x.shape) for x in inputs]
+        roots, given = zip(*reached)
     if cotangents is None and len(roots) == 1 and not roots[0].dim() and roots[0].is_floating_point():
-        given = (_C.ones_like(roots[0]),)
-    if all(map(_fits, given, roots)):
+        given, fit = (_C.ones_like(roots[0]),), True
+    else:
+        fit = all(map(_fits, given, roots))
+    if fit:
         found = _C.run_backward(
-            roots, given, create if retain is None else retain, create, tuple(inputs), False
+            tuple(roots), tuple(given), create if retain is None else retain, create, tuple(inputs), False
         )
     else:
         found = gradients_of(roots, inputs, given, retain, create, allow_unused=True)
-    return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True)]
+    return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs)]
 
 
 def _fits(cotangent: Any, out: Tensor) -> bool:
@@ -130,7 +133,9 @@ def _aux(value: Any, number: int) -> Any:
 
 def _gradient(func: Callable, argnums: Any, has_aux: bool, args: tuple, kwargs: dict) -> tuple:
     """The gradient, the value, and what the function returns beside it."""
-    with recording_level() as number:
+    begun = begin_gradients()
+    try:
+        number = begun[0]
         args = raised(args, number, False)
         kwargs = raised(kwargs, number, False) if kwargs else kwargs
         chosen = _chosen(args, argnums)
@@ -152,6 +157,8 @@ def _gradient(func: Callable, argnums: Any, has_aux: bool, args: tuple, kwargs: 
         gradients = [_C.lower_from_level(g, number) for g in _pull([out], flat, None)]
         found = tree_unflatten(gradients, spec)
         return found, _C.lower_from_level(out, number), _aux(aux, number) if has_aux else None
+    finally:
+        _C.end_gradients(begun)
 
 
 def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
@@ -161,12 +168,11 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
     (tensor([2., 4.]), tensor(5.))
     """
 
-    @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
         found, value, aux = _gradient(func, argnums, has_aux, args, kwargs)
         return (found, (value, aux)) if has_aux else (found, value)
 
-    return both
+    return _C.dressed(both, func)
 
 
 def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
@@ -178,12 +184,11 @@ def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
     tensor(-0.)
     """
 
-    @functools.wraps(func)
     def alone(*args: Any, **kwargs: Any) -> Any:
         found, _, aux = _gradient(func, argnums, has_aux, args, kwargs)
         return (found, aux) if has_aux else found
 
-    return alone
+    return _C.dressed(alone, func)
 
 
 def _outputs(out: Any, called: str) -> tuple[list, Any]:
@@ -209,7 +214,9 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> value, pull(torch.tensor(2.0))
     (tensor(0.), (tensor(2.),))
     """
-    with recording_level() as number:
+    begun = begin_gradients()
+    try:
+        number = begun[0]
         inner = raised(primals, number, False)
         ins, in_spec = tree_flatten(inner)
         for each in ins:
@@ -226,6 +233,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
                     f"with dtype {each.dtype}"
                 )
         value = tree_unflatten([_C.lower_from_level(each, number) for each in outs], out_spec)
+    finally:
+        _C.end_gradients(begun)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if create_graph is None:
@@ -311,7 +320,7 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
     along = _list_of_tensors(along, called, "tangents")
     with level(TANGENTS) as number, _carrying():
         duals = []
-        for primal, tangent in zip(flat, along, strict=True):
+        for primal, tangent in zip(flat, along):
             tangent = _C.below_level(number, _fitting, primal, tangent)
             dual = _C.raise_to_level(primal, number, False)
             _C.set_tangent(dual, _C.raise_to_level(tangent, number, False))
@@ -337,7 +346,7 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
         values = [_C.lower_from_level(value, number) for value in outs]
         found = [
             _C.below_level(number, _zeros_of, value) if tangent is None else tangent
-            for value, tangent in zip(values, found, strict=True)
+            for value, tangent in zip(values, found)
         ]
     result = tree_unflatten(values, out_spec), tree_unflatten(found, out_spec)
     return (*result, aux) if has_aux else result
@@ -394,7 +403,7 @@ def basis(tensors: Any) -> list:
 
     tensors = tuple(tensors)
     units = _construct_standard_basis_for(tensors, tuple(x.numel() for x in tensors))
-    return [unit.view(len(unit), *x.shape) for unit, x in zip(units, tensors, strict=True)]
+    return [unit.view(len(unit), *x.shape) for unit, x in zip(units, tensors)]
 
 
 def jacrev(
@@ -414,7 +423,6 @@ def jacrev(
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
-    @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         import rushlight
 
@@ -440,7 +448,7 @@ def jacrev(
         for start in range(0, total, step) if total else (0,):
             some = tree_unflatten([part[start : start + step] for part in units], out_spec)
             rows.append(tree_flatten(mapped(pull, some) if step > 1 or start else _single(pull, some))[0])
-        columns = [part[0] if len(rows) == 1 else rushlight.cat(part) for part in zip(*rows, strict=True)]
+        columns = [part[0] if len(rows) == 1 else rushlight.cat(part) for part in zip(*rows)]
         counts = [value.numel() for value in outs]
         split = [column.split(counts, 0) for column in columns]
         jacobians = []
@@ -451,7 +459,7 @@ def jacrev(
         result = tree_unflatten(jacobians, out_spec)
         return (result, aux) if has_aux else result
 
-    return jacobian
+    return _C.dressed(jacobian, func)
 
 
 def _single(pull: Callable, cotangents: Any) -> Any:
@@ -471,7 +479,6 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
             [-0., -0.]])
     """
 
-    @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         wrapped = functools.partial(func, **kwargs) if kwargs else func
         chosen = args if argnums is None else _chosen(args, argnums)
@@ -490,12 +497,12 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
         jacobians = []
         for value in outs:
             parts = value.movedim(0, -1).split(counts, -1)
-            shaped = [part.reshape((*value.shape[1:], *x.shape)) for part, x in zip(parts, ins, strict=True)]
+            shaped = [part.reshape((*value.shape[1:], *x.shape)) for part, x in zip(parts, ins)]
             jacobians.append(tree_unflatten(shaped, in_spec))
         result = tree_unflatten(jacobians, out_spec)
         return (result, results[1]) if has_aux else result
 
-    return jacobian
+    return _C.dressed(jacobian, func)
 
 
 def hessian(func: Callable, argnums: Any = 0) -> Callable:
@@ -517,8 +524,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
             "options are:\n     remove='mutations' and remove='mutations_and_views', which are the same here."
         )
 
-    @functools.wraps(func)
     def same(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
-    return same
+    return _C.dressed(same, func)

@@ -8,8 +8,8 @@ from rushlight.func._named import intercept, lowered, raised
 from rushlight.func._tensor import BATCH, GRADIENTS, TANGENTS, Leveled, Tensor
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "level", "lowered", "number_of",
-           "raised", "recording_level", "tree_flatten", "tree_map", "tree_unflatten"]  # fmt: skip
+__all__ = ["BATCH", "GRADIENTS", "TANGENTS", "Leveled", "Tensor", "begin_gradients", "level", "lowered",
+           "number_of", "raised", "tree_flatten", "tree_map", "tree_unflatten"]  # fmt: skip
 
 _C.set_leveled_type(Leveled, compute)
 for _name in Leveled.__slots__:  # written by the native code alone
@@ -33,31 +33,17 @@ class level:
         _C.pop_level(self.number)
 
 
-class recording_level(level):
-    """A level of gradients: what is computed is recorded, and nobody looks on as tensors are kept."""
-
-    __slots__ = ("hooks", "recording")
-
-    def __init__(self) -> None:
-        self.about = GRADIENTS, 0, "", 0
-
-    def __enter__(self) -> int:
-        self.hooks = _C.disabled_saved_hooks()
-        _C.disable_saved_hooks(_NO_HOOKS)
-        number = super().__enter__()
-        self.recording = _C.switch_grad(True)
-        return number
-
-    def __exit__(self, *error: object) -> None:
-        _C.switch_grad(self.recording)
-        super().__exit__()
-        _C.allow_saved_hooks(self.hooks)
-
-
 _NO_HOOKS = (
     "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
     "your use case."
 )
+
+
+def begin_gradients() -> tuple:
+    """A level of gradients begins: what is computed is recorded, and nobody looks on as tensors are kept.
+    Returns its number and what `_C.end_gradients` puts back."""
+    intercept()
+    return _C.begin_gradients(_NO_HOOKS)
 
 
 def number_of(level: int) -> int:

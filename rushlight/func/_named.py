@@ -41,6 +41,9 @@ def _mapped(function: Callable, structure: Any) -> Any:
 
 def raised(made: Any, number: int, batched: bool) -> Any:
     """Tensors in a structure as those of a level."""
+    plain = _C.raise_all(made, number, batched)
+    if plain is not None:
+        return plain
 
     def one(value: Any) -> Any:
         return _C.raise_to_level(value, number, batched) if isinstance(value, Tensor) else value

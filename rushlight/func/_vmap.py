@@ -29,6 +29,10 @@ def name_of(func: Any) -> str:
     return repr(func)
 
 
+def _has(x: Tensor, dim: int) -> bool:
+    return -x.dim() <= dim < x.dim()
+
+
 def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
     """The arguments, where each has its examples, and the structure of all."""
 
@@ -46,6 +50,8 @@ def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
             "trying to vmap over a function with no inputs. The latter is unsupported."
         )
     values, spec = tree_flatten(args)
+    if in_dims.__class__ is int and all(isinstance(x, Tensor) and _has(x, in_dims) for x in values):
+        return values, [in_dims if in_dims >= 0 else in_dims + x.dim() for x in values], spec
     dims = [in_dims] * len(values) if type(in_dims) is int else _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise refusal(
@@ -76,7 +82,7 @@ def _in_dims(in_dims: Any, args: tuple, func: Any) -> tuple[list, list, Any]:
 
 
 def _size(values: list, dims: list) -> int:
-    sizes = [value.size(dim) for value, dim in zip(values, dims, strict=True) if dim is not None]
+    sizes = [values[i].size(dim) for i, dim in enumerate(dims) if dim is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if sizes.count(sizes[0]) != len(sizes):
@@ -158,9 +164,12 @@ def _together(value: Any, number: int, size: int, dim: int | None, func: Any) ->
 _numbers: dict[tuple[int, int], int] = {}  # of levels at a depth with batches of a size, if made by libraries
 
 
-def _steps() -> Any:
+_THIS = sys.modules[__name__]
+
+
+def _steps(modules: dict = sys.modules) -> Any:
     """Where the steps are looked up; see Note [the steps of vmap]."""
-    return sys.modules.get("rushlight._functorch.vmap") or sys.modules[__name__]
+    return modules.get("rushlight._functorch.vmap") or _THIS
 
 
 def _process_batched_inputs(in_dims: Any, args: tuple, func: Any) -> tuple:
@@ -175,14 +184,14 @@ def _create_batched_inputs(flat_in_dims: list, flat_args: list, vmap_level: int,
 
 
 def _begun(dims: list, values: list, number: int, spec: Any) -> Any:
-    given = [
-        value
-        if dim is None
-        else _C.raise_to_level(value, number, True)
-        if dim == 0
-        else _C.below_level(number, batched_at, value, number, dim)
-        for value, dim in zip(values, dims, strict=True)
-    ]
+    def begun(value: Any, dim: int | None) -> Any:
+        if dim is None:
+            return value
+        if dim == 0:
+            return _C.raise_to_level(value, number, True)
+        return _C.below_level(number, batched_at, value, number, dim)
+
+    given = list(map(begun, values, dims))
     return tree_unflatten(given, spec)
 
 
@@ -195,9 +204,10 @@ def _unwrap_batched(
 
 def _ended(outputs: Any, out_dims: Any, number: int, size: int, func: Callable) -> Any:
     flat, spec = tree_flatten(outputs)
+    places = _out_dims(out_dims, spec, func)
     made = [
-        _C.below_level(number, _together, value, number, size, place, func)
-        for value, place in zip(flat, _out_dims(out_dims, spec, func), strict=True)
+        _C.below_level(number, _together, value, number, size, places[i], func)
+        for i, value in enumerate(flat)
     ]
     return tree_unflatten(made, spec)
 
@@ -215,7 +225,7 @@ def run(func: Callable, size: int, values: list, dims: list, spec: Any, out_dims
     """One batch, all of it at once."""
     steps = _steps()
     foreign = steps._create_batched_inputs is not _create_batched_inputs
-    if not foreign and steps._unwrap_batched is _unwrap_batched:
+    if steps is _THIS or (not foreign and steps._unwrap_batched is _unwrap_batched):
         with level(BATCH, size, randomness) as number:
             result = func(*_begun(dims, values, number, spec), **kwargs)
             return _ended(result, out_dims, number, size, func)
@@ -294,13 +304,12 @@ def vmap(
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
-    @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        import rushlight
-
         size, dims, values, spec = _steps()._process_batched_inputs(in_dims, args, func)
         if chunk_size is None or size <= chunk_size:
             return run(func, size, values, dims, spec, out_dims, randomness, kwargs)
+        import rushlight
+
         parts = []
         state = rushlight.get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
@@ -314,7 +323,7 @@ def vmap(
             parts.append(run(func, count, some, dims, spec, out_dims, randomness, kwargs))
         return _concatenated(parts, out_dims, func)
 
-    return batched
+    return _C.dressed(batched, func)
 
 
 def vmap_impl(
@@ -352,13 +361,12 @@ def chunk_vmap(
     if chunks == 1:
         return vmap(func, in_dims, out_dims, randomness)
 
-    @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
         size = _steps()._process_batched_inputs(in_dims, args, func)[0]
         each = -(-size // chunks)
         return vmap(func, in_dims, out_dims, randomness, chunk_size=each)(*args, **kwargs)
 
-    return batched
+    return _C.dressed(batched, func)
 
 
 __all__ = ["batched_at", "chunk_vmap", "lowered", "name_of", "run", "tree_map", "vmap"]

@@ -228,7 +228,8 @@ FUNCTIONAL = {  # of torch.nn.functional
     "embedding": "tensor input,floats weight,none padding_idx=None,none max_norm=None,number norm_type=2.0,"
     "off scale_grad_by_freq=False,off sparse=False -> embedding(weight,input,-1,False)",
     **_each(
-        "nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad avg_pool2d dropout linear",
+        "linear dropout nll_loss cross_entropy glu hardtanh relu6 one_hot group_norm batch_norm pad "
+        "avg_pool2d",
         "native {}",
     ),
     "silu": "floats input,off inplace=False -> silu(input)",

@@ -19,9 +19,11 @@ import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple
 
+from rushlight import _C
 from rushlight._size import Size
 
 PyTree = Any
@@ -481,7 +483,10 @@ class TreeSpec:
     def _build(self, leaves: Iterator) -> PyTree:
         if self.type is None:
             return next(leaves)
-        children = [spec._build(leaves) for spec in self._children]
+        if self.num_children == self.num_leaves == self.num_nodes - 1:
+            children = list(islice(leaves, self.num_children))
+        else:
+            children = [spec._build(leaves) for spec in self._children]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
 
@@ -496,10 +501,19 @@ PyTreeSpec = TreeSpec
 _LEAF_SPEC = LeafSpec()
 
 
-_FLAT_SPECS: dict[tuple[type, int], TreeSpec] = {}  # of tuples and lists of so many leaves
+# Of tuples and of lists of so many leaves, of dicts of leaves by their keys; and what is known of the types.
+_FLAT_SPECS: tuple[dict, dict, dict] = ({}, {}, {})
+_PLAIN_NODES = (SUPPORTED_NODES[tuple], SUPPORTED_NODES[list], SUPPORTED_NODES[dict])
+_MOST_SPECS = 256
+_flatten_plainly = _C.flatten_plainly
 
 
 def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
+    if is_leaf is None:  # most are flat
+        found = _flatten_plainly(tree, SUPPORTED_NODES, _FLAT_SPECS, _LEAF_SPEC, _PLAIN_NODES)
+        if found is not None:
+            leaves += found[0]
+            return found[1]
     kind = type(tree)
     node = None if is_leaf is not None and is_leaf(tree) else SUPPORTED_NODES.get(kind)
     if node is None:
@@ -509,23 +523,21 @@ def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
         kind = _get_node_type(tree)
         node = SUPPORTED_NODES[kind]
     children, context = node.flatten_fn(tree)
-    specs = [_flatten(child, leaves, is_leaf) for child in children]
-    if kind is tuple or kind is list:
-        for spec in specs:
-            if spec is not _LEAF_SPEC:
-                break
-        else:
-            known = _FLAT_SPECS.get((kind, len(specs)))
-            if known is None:
-                known = TreeSpec(kind, context, specs)
-                if len(specs) < 16:
-                    _FLAT_SPECS[kind, len(specs)] = known
-            return known
-    return TreeSpec(kind, context, specs)
+    spec = TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
+    if node in _PLAIN_NODES and spec.num_children == spec.num_leaves == spec.num_nodes - 1:
+        known = _FLAT_SPECS[_PLAIN_NODES.index(node)]
+        key = tuple(context) if kind is dict else spec.num_children
+        if len(known) < _MOST_SPECS and (kind is not dict or all(type(each) is str for each in context)):
+            return known.setdefault(key, spec)
+    return spec
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
     """(leaves, shape) of a nest."""
+    if is_leaf is None:
+        found = _flatten_plainly(tree, SUPPORTED_NODES, _FLAT_SPECS, _LEAF_SPEC, _PLAIN_NODES)
+        if found is not None:
+            return found
     leaves: list = []
     return leaves, _flatten(tree, leaves, is_leaf)
 
@@ -539,6 +551,8 @@ def _refuse_spec(treespec: Any) -> None:
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
     """The nest of the given shape with these leaves."""
     given: Any = treespec
+    if given is _LEAF_SPEC and leaves.__class__ is list and len(leaves) == 1:
+        return leaves[0]
     if not isinstance(given, TreeSpec):
         _refuse_spec(given)
     return treespec.unflatten(leaves)

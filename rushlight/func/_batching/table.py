@@ -81,7 +81,8 @@ def compute(primitive: Any, values: tuple, batched: tuple, size: int, number: in
     """What a primitive computes of a batch; called by the native code, below the level of that number."""
     named, count = primitive.__name__, primitive.input_count
     rule: Callable | None = by_attributes
-    if named in _WITH_TENSORS or not any(_flat(batched[count:])):
+    rest = batched[count:]
+    if not any(rest) or named in _WITH_TENSORS or not any(_flat(rest)):
         rule, batched = RULES.get(named), batched[:count]
     if rule is None:
         rule = elementwise if primitive.is_elementwise else example_by_example
@@ -115,16 +116,13 @@ def _promoted(values: list, batched: tuple, ranks: list) -> list:
 def aligned(batch: Batch, values: Any, batched: Any) -> list:
     """Tensors (and numbers) so that those of a batch broadcast as their examples would."""
     ranks = [
-        value.dim() - flag if isinstance(value, Tensor) else None
-        for value, flag in zip(values, batched, strict=True)
+        value.dim() - flag if isinstance(value, Tensor) else None for value, flag in zip(values, batched)
     ]
     most = max(rank for rank in ranks if rank is not None)
-    made = []
-    for value, flag, rank in zip(values, batched, ranks, strict=True):
-        if flag and rank < most:
-            value = value.reshape(batch.size, *(1,) * (most - rank), *value.shape[1:])
-        made.append(value)
-    return made
+    return [
+        value.reshape(batch.size, *(1,) * (most - rank), *value.shape[1:]) if flag and rank < most else value
+        for value, flag, rank in zip(values, batched, ranks)
+    ]
 
 
 def elementwise(op: Any, batch: Batch, *args: Any) -> Any:
