@@ -518,12 +518,14 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// Shows hooks what nodes keep of their results: the tensor that was written with one, or the result itself.
-void show_late(const std::vector<LateResult>& late, Tensor* written) {
-  for (const LateResult& one : late) {
+}  // namespace
+
+void LateResults::show(Tensor* written) {
+  end();
+  for (const LateResult& one : late_) {
     auto kept = [&] { return one.at < one.node->saved_count ? one.node->saved[one.at].object : nullptr; };
     if (one.node->released || !kept() || !is_tensor(kept())) continue;
-    bool own = as_tensor(kept())->storage == written->storage;
+    bool own = written && as_tensor(kept())->storage == written->storage;
     Saved shown = save_tensor(own ? written : one.out.get(), false, one.node.get());
     if (!kept()) {  // a hook ran the backward that frees it
       release(shown);
@@ -534,6 +536,21 @@ void show_late(const std::vector<LateResult>& late, Tensor* written) {
     std::swap(slot, shown);
     release(shown);
   }
+}
+
+namespace {
+
+// shown_after(compute, then): compute(), of whose results hooks are shown what nodes keep once then(result)
+// has run; returns the result.
+PyObject* py_shown_after(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "shown_after(compute, then) expected");
+    LateResults late;
+    Ref<PyObject> result = checked(PyObject_CallNoArgs(args[0]));
+    checked(PyObject_CallOneArg(args[1], result.get()));
+    late.show();
+    return result.release();
+  });
 }
 
 // overwrite(tensor, function, args, kwargs): the in-place form of any function, of which the tensor is the
@@ -560,19 +577,13 @@ PyObject* py_overwrite(PyObject*, PyObject* const* args, Py_ssize_t n) {
     PyTuple_SET_ITEM(given.get(), 0, Py_NewRef(before.get()));
     for (Py_ssize_t i = 0; i < count; i++)
       PyTuple_SET_ITEM(given.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args[2], i)));
-    std::vector<LateResult> late;
-    Ref<PyObject> result;
-    {
-      struct Later {
-        std::vector<LateResult>* outer;
-        ~Later() { late_results = outer; }
-      } restore{std::exchange(late_results, &late)};
-      result = checked(PyObject_Call(args[1], given.get(), args[3]));
-    }
+    LateResults late;
+    Ref<PyObject> result = checked(PyObject_Call(args[1], given.get(), args[3]));
+    late.end();
     PyObject* pair[] = {args[0], result.get()};
     Ref<PyObject> written =
         result.get() == before.get() ? share(args[0]) : checked(py_become(nullptr, pair, 2));
-    if (!late.empty()) show_late(late, as_tensor(args[0]));
+    late.show(as_tensor(args[0]));
     return written.release();
   });
 }
@@ -735,6 +746,7 @@ PyMethodDef functions[] = {
     {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
     {"overwrite", FAST(py_overwrite), nullptr},
+    {"shown_after", FAST(py_shown_after), nullptr},
     {"recorded", FAST(py_recorded), nullptr},
     {"is_grad_enabled", py_recording, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},

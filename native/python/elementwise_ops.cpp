@@ -47,7 +47,7 @@ std::string kernel_name(std::string_view op) {
 
 [[noreturn]] void fail_dtype(const char* name, DType dtype) {
   std::string_view op = name;
-  if (op == "at_least" || op == "at_most") return fail_dtype(op == "at_least" ? "maximum" : "minimum", dtype);
+  if (op == "at_least" || op == "at_most") fail_dtype(op == "at_least" ? "maximum" : "minimum", dtype);
   if (is_complex(dtype)) {
     if (op.starts_with("clamp") || op == "relu")
       fail(PyExc_NotImplementedError, "clamp is not supported for complex types");

@@ -34,7 +34,8 @@ PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor*
 PyObject* python_forward(const Primitive& op, PyObject* const* args, Tensor* out);
 
 // A result that a node keeps and hooks have not been shown yet: it may be written over an argument first
-// (`overwrite`, autograd_api.cpp). They are listed while somebody sets the list, in primitive.cpp.
+// (`overwrite`), or change something that hooks which raise must not keep from changing (`shown_after`,
+// both autograd_api.cpp). They are listed while somebody sets the list, in primitive.cpp.
 struct LateResult {
   Ref<Node> node;
   int at;  // among what the node has saved
@@ -42,6 +43,21 @@ struct LateResult {
   TensorRef out;
 };
 extern thread_local std::vector<LateResult>* late_results;
+
+class LateResults {
+ public:
+  LateResults() : outer_(std::exchange(late_results, &late_)) {}
+  ~LateResults() { end(); }
+  LateResults(const LateResults&) = delete;
+  // Shows hooks what nodes keep of the results: the tensor that was written with one, or the result itself.
+  void show(Tensor* written = nullptr);
+  void end() {
+    if (late_results == &late_) late_results = outer_;
+  }
+
+ private:
+  std::vector<LateResult> late_, *outer_;
+};
 
 // primitive.cpp: what was worked out from the rules there were; to be called when a primitive gets another.
 void forget_plans();

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "../graph/custom.h"
 #include "../graph/modes.h"
 #include "direct_calls.h"
 #include "levels.h"
@@ -322,7 +323,7 @@ PyObject* batch_norm_call(PyObject* const* given, Py_ssize_t positional, PyObjec
   }
   if ((args[1] == Py_None) != (args[2] == Py_None) || (!training && args[1] == Py_None)) return nullptr;
   int64_t values = x->numel / x->size(1);
-  if (training && values == 1) return nullptr;
+  if (training && (values == 1 || saved_hooks_active())) return nullptr;
   static Primitive &train = primitive("batch_norm_train"), &eval = primitive("batch_norm_eval");
   Ref<PyObject> made = applied(training ? train : eval, args[0], args[3], args[4], args[1], args[2], args[7]);
   if (training && args[1] != Py_None) {

@@ -325,16 +325,20 @@ void save_outputs(Node* node, PyObject* result, bool fresh) {
   auto save = [&](int i, Saved* slot) {
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
     // What has no gradient in torch, a factor or a statistic, is shown to hooks without a history.
-    if (several && saved_hooks_active() && is_differentiable(out->dtype) && is_plain_tensor(out->object()) &&
-        !asks_dispatch(out) && std::ranges::find(with_gradient, uint32_t(i)) == with_gradient.end()) {
-      *slot = save_tensor(new_alias(out).get(), false, node);
-      return;
-    }
-    if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
+    bool apart = several && saved_hooks_active() && is_differentiable(out->dtype) &&
+                 is_plain_tensor(out->object()) && !asks_dispatch(out) &&
+                 std::ranges::find(with_gradient, uint32_t(i)) == with_gradient.end();
+    TensorRef alias = apart ? new_alias(out) : TensorRef();
+    if (fresh && saved_hooks_active() && !apart) set_history(out, node, uint32_t(i));
     if (fresh && late_results && saved_hooks_active()) {
       *slot = save_alias(out, false);
       as_tensor(slot->object)->output_nr = uint32_t(i);
-      late_results->push_back({share(node), int(slot - node->saved), uint32_t(i), share(out)});
+      late_results->push_back(
+          {share(node), int(slot - node->saved), uint32_t(i), apart ? std::move(alias) : share(out)});
+      return;
+    }
+    if (apart) {
+      *slot = save_tensor(alias.get(), false, node);
       return;
     }
     if (dispatching_now && primitive_number(node->op->number)->undetached >> i & 1 && !dispatches(out)) {

@@ -510,12 +510,23 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
         kept = None, None
     apart = any(t is not None and has_batch(t) for t in (weight, bias)) and not has_batch(x)
     parameters = (None, None) if apart else (weight, bias)
-    out, mean, rstd, var = ops.batch_norm_train(x, *parameters, *kept, eps)
+
+    def compute():
+        return ops.batch_norm_train(x, *parameters, *kept, eps)
+
+    def update(result):
+        if running_mean is not None and x.numel():
+            now, count = (result[1], result[3]), x.numel() / x.shape[1]
+            _bring_up_to_date((running_mean, running_var), now, count, momentum)
+
+    # Before hooks on saved tensors are shown results: a checkpoint stops at the last of them.
+    hooked = _C.top_saved_hooks() is not None
+    out, mean, rstd, _ = result = _C.shown_after(compute, update) if hooked else compute()
+    if not hooked:
+        update(result)
     if apart:  # the statistics are the same for all examples, which have other parameters
         for operation, t in ((ops.mul, weight), (ops.add, bias)):
             out = out if t is None else operation(out, t.reshape(-1, *(1,) * (x.dim() - 2)))
-    if running_mean is not None and x.numel():
-        _bring_up_to_date((running_mean, running_var), (mean, var), x.numel() / x.shape[1], momentum)
     return out, mean, rstd
 
 

@@ -84,6 +84,41 @@ def _(torch):
     return len(contexts()), callable(tell)
 
 
+@case("batch statistics move once in each run, also where a run stops at what the layer keeps of its results")
+def _(torch):
+    found = []
+    for after in ([], [torch.nn.Flatten()], [torch.nn.ReLU()]):
+        for affine in (True, False):
+            for stop in (True, False):
+                torch.manual_seed(1)
+                x = torch.randn(3, 2, 4, dtype=torch.float64, requires_grad=True)
+                layer = torch.nn.BatchNorm1d(2, affine=affine, dtype=torch.float64)
+                with steps(torch).set_checkpoint_early_stop(stop):
+                    y = steps(torch).checkpoint(torch.nn.Sequential(layer, *after), x, use_reentrant=False)
+                y.square().sum().backward()
+                found += [layer.num_batches_tracked, layer.running_mean, layer.running_var, x.grad]
+    return found
+
+
+@case("hooks that raise at a result do not keep batch statistics from moving, at an argument they do")
+def _(torch):
+    found = []
+    for last in range(5):
+        torch.manual_seed(1)
+        layer, seen = torch.nn.BatchNorm1d(2), []
+
+        def pack(x, last=last, seen=seen):
+            seen.append(tuple(x.shape))
+            if len(seen) == last:
+                raise ValueError("enough")
+            return x
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            said = err(lambda layer=layer: layer(torch.randn(3, 2, 4, requires_grad=True)))
+        found += [said, seen, layer.running_mean, layer.running_var]
+    return found
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
