@@ -48,6 +48,8 @@ def own(module):
 
 
 def parameters(function):
+    if isinstance(function, types.WrapperDescriptorType):  # the slot of a native class tells nothing
+        return None
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
