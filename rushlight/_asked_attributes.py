@@ -11,10 +11,13 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
+import rushlight
 from rushlight import _C
 from rushlight._dispatching import ask
 from rushlight._ops import handle_named, namespace
+from rushlight._returned import _refuse
 from rushlight._size import Size
+from rushlight.overrides import _Unanswered
 
 Tensor = _C.Tensor
 _MARK = "_asked_attributes"
@@ -24,11 +27,33 @@ def _asks(self: Tensor, what: str) -> bool:
     return what in self.__dict__.get(_MARK, ())
 
 
-def _of(self: Tensor, name: str) -> Any:
-    return ask(handle_named(f"{name}.default"), (self,), {})
+def _answer(handle: Any, *args: Any) -> Any:
+    """What the class of a tensor says."""
+    try:
+        return ask(handle, args, {})
+    except _Unanswered as error:
+        shown = f"torch.ops.{handle.overloadpacket}"
+        raise TypeError(str(error).replace(f"torch._ops.{handle}", shown)) from None
 
 
-def _numbers(what: str, name: str, ordinary: str, whole: Callable) -> Callable:
+def _of(self: Tensor, name: str, *args: Any) -> Any:
+    return _answer(handle_named(name if "." in name else f"{name}.default"), self, *args)
+
+
+def _checked(answer: Any, name: str, kind: type, called: str = "") -> Any:
+    if not isinstance(answer, kind):
+        called = called or kind.__name__
+        raise RuntimeError(f"{name} returned invalid type {type(answer).__name__}, expected {called}")
+    return answer
+
+
+def _number(answer: Any) -> int:
+    if not isinstance(answer, int):
+        _refuse(answer)
+    return int(answer)
+
+
+def _numbers(what: str, name: str, said: str, ordinary: str, whole: Callable) -> Callable:
     plain = getattr(Tensor, ordinary)
 
     def method(self: Tensor, dim: int | None = None) -> Any:
@@ -36,7 +61,11 @@ def _numbers(what: str, name: str, ordinary: str, whole: Callable) -> Callable:
             return plain(self) if dim is None else plain(self, dim)
         if dim is None:
             answer = _of(self, name)
-            return whole(plain(self) if answer is None else answer)  # None: the class does not care
+            if answer is None:  # the class does not care
+                return plain(self)
+            if not isinstance(answer, (list, tuple)):
+                raise RuntimeError(f"{said} must be a list or a tuple")
+            return whole(map(_number, answer))
         count = self.dim()
         if not -count <= dim < count:
             raise IndexError(
@@ -50,15 +79,86 @@ def _numbers(what: str, name: str, ordinary: str, whole: Callable) -> Callable:
 def _one(what: str, name: str, ordinary: str) -> Callable:
     plain = getattr(Tensor, ordinary)
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not _asks(self, what):
-            return plain(self, *args, **kwargs)
-        answer = ask(handle_named(f"{name}.default"), (self, *args, *kwargs.values()), {})
-        if answer is None and name != "dim":
-            return plain(self, *args, **kwargs)
-        return answer
+    def method(self: Tensor) -> Any:
+        answer = _of(self, name) if _asks(self, what) else None
+        return plain(self) if answer is None else _number(answer)
 
     return method
+
+
+def _dim(self: Tensor) -> int:
+    return int(_checked(_of(self, "dim"), "dim", int)) if _asks(self, "sizes") else Tensor.dim(self)
+
+
+def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
+    """Whether the elements lie in memory in the order of a memory format."""
+    memory_format = memory_format or rushlight.contiguous_format
+    if type(self) is not Tensor and _asks(self, "strides"):
+        plain = memory_format is rushlight.contiguous_format
+        name, more = ("is_contiguous", ()) if plain else ("is_contiguous.memory_format", (memory_format,))
+        answer = _of(self, name, *more)
+        if answer is not None:
+            return bool(_checked(answer, "is_contiguous", bool))
+    return Tensor.is_contiguous(self, memory_format=memory_format)
+
+
+def _contiguous(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    memory_format = memory_format or rushlight.contiguous_format
+    if _asks(self, "strides") and is_contiguous(self, memory_format):
+        return self
+    return Tensor.contiguous(self, memory_format=memory_format)
+
+
+def is_non_overlapping_and_dense(self: Tensor) -> bool:
+    """Whether the elements lie side by side, in whatever order of dimensions."""
+    if type(self) is not Tensor and _asks(self, "strides"):
+        answer = _of(self, "is_non_overlapping_and_dense")
+        if answer is not None:
+            return bool(_checked(answer, "is_non_overlapping_and_dense", bool))
+    next_stride = 1
+    for stride, size in sorted(zip(Tensor.stride(self), Tensor.size(self), strict=True)):
+        if size == 1:
+            continue
+        if stride != next_stride and Tensor.numel(self):
+            return False
+        next_stride *= size
+    return True
+
+
+def is_strides_like_format(self: Tensor, memory_format: Any) -> bool:
+    """Whether the dimensions lie in the order of a memory format, though there may be gaps between them."""
+    if type(self) is not Tensor and _asks(self, "strides"):
+        answer = _of(self, "is_strides_like_format", memory_format)
+        if answer is not None:
+            return bool(_checked(answer, "is_strides_like_format", bool))
+    ranks = {rushlight.channels_last: 4, rushlight.channels_last_3d: 5}
+    if ranks.get(memory_format) != Tensor.dim(self):
+        return False
+    sizes, strides = Tensor.size(self), Tensor.stride(self)
+    least = 0
+    if strides[1] == 0:
+        return False
+    for d in (1, *range(len(sizes) - 1, 1, -1), 0):
+        if sizes[d] == 0 or strides[d] < least or (d == 0 and least == strides[1]):
+            return False
+        least = strides[d] * (sizes[d] if sizes[d] > 1 else 1)
+    return True
+
+
+def stride(self: Tensor) -> tuple[int, ...]:
+    """How far apart in memory neighbours along each dimension are."""
+    if type(self) is not Tensor and _asks(self, "strides"):
+        answer = _of(self, "stride")
+        if answer is not None:
+            return tuple(map(_number, answer))
+    return Tensor.stride(self)
+
+
+def _data_ptr(self: Tensor) -> int:
+    if _asks(self, "sizes"):  # nothing has no address: torch asks how much there is
+        _of(self, "numel")
+        return 0 if self.is_meta else Tensor.data_ptr(self)
+    return Tensor.data_ptr(self)
 
 
 def _attribute(what: str, of: Callable, ordinary: str) -> Callable:
@@ -86,18 +186,36 @@ def _length(self: Tensor) -> int:
     return self.size(0) if _asks(self, "sizes") else Tensor.__len__(self)
 
 
+def _device(self: Tensor) -> Any:
+    answer = _answer(namespace("prim").device.default, self)
+    if not isinstance(answer, (str, int, rushlight.device)):
+        raise RuntimeError("unpackString: expected bytes or unicode object")
+    return rushlight.device(answer)
+
+
+def _layout(self: Tensor) -> Any:
+    return _checked(_answer(namespace("prim").layout.default, self), "layout", rushlight.layout, "Layout")
+
+
 _ASKING: dict[str, Any] = {
-    "size": _numbers("sizes", "sym_size", "size", Size),
+    "size": _numbers("sizes", "sym_size", "sym_size", "size", Size),
     "shape": _attribute("sizes", lambda self: self.size(), "shape"),
-    "stride": _numbers("strides", "sym_stride", "stride", tuple),
-    "dim": _one("sizes", "dim", "dim"),
-    "ndim": _attribute("sizes", lambda self: _of(self, "dim"), "ndim"),
+    "stride": _numbers("strides", "sym_stride", "sym_strides", "stride", tuple),
+    "dim": _dim,
+    "ndimension": _dim,
+    "ndim": _attribute("sizes", _dim, "ndim"),
     "numel": _one("sizes", "sym_numel", "numel"),
     "nelement": _one("sizes", "sym_numel", "nelement"),
     "storage_offset": _one("sizes", "sym_storage_offset", "storage_offset"),
-    "is_contiguous": _one("strides", "is_contiguous", "is_contiguous"),
-    "device": _attribute("device", lambda self: ask(namespace("prim").device.default, (self,), {}), "device"),
-    "layout": _attribute("layout", lambda self: ask(namespace("prim").layout.default, (self,), {}), "layout"),
+    "is_contiguous": is_contiguous,
+    "contiguous": _contiguous,
+    "data_ptr": _data_ptr,
+    "device": _attribute("device", _device, "device"),
+    "layout": _attribute("layout", _layout, "layout"),
+    **{
+        f"is_{kind}": _attribute("device", lambda self, kind=kind: self.device.type == kind, f"is_{kind}")
+        for kind in ("cpu", "cuda", "meta")
+    },
     "__len__": _length,
 }
 

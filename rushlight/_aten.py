@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import rushlight
-from rushlight import _C, _dispatching
+from rushlight import _C, _asked_attributes, _dispatching
 from rushlight._taken_apart import _unsafe_view
 from rushlight.autograd import Function
 from rushlight.ops._again import looked_on
@@ -269,6 +269,10 @@ FUNCTIONS = {
     "sym_size": lambda self, dim=None: self.size() if dim is None else self.size(dim),
     "sym_stride": lambda self, dim=None: self.stride() if dim is None else self.stride(dim),
     "sym_numel": lambda self: self.numel(),
+    "stride": lambda self, dim=None: _asked_attributes.stride(self) if dim is None else self.stride(dim),
+    "is_non_overlapping_and_dense": _asked_attributes.is_non_overlapping_and_dense,
+    "is_contiguous": _asked_attributes.is_contiguous,
+    "is_strides_like_format": _asked_attributes.is_strides_like_format,
     "sym_storage_offset": lambda self: self.storage_offset(),
     **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},

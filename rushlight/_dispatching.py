@@ -26,6 +26,7 @@ class _Stack(threading.local):
 
     def __init__(self) -> None:
         self.modes: list[Any] = []
+        self.entered: list[Any] = []  # by `with`, those too that are just being asked
 
 
 stack = _Stack()

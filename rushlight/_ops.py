@@ -213,6 +213,7 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
 _LISTS = {
     "split", "split_with_sizes", "unbind", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "meshgrid",
     "broadcast_tensors", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "where",
+    "size", "stride", "sym_size", "sym_stride",
 }  # fmt: skip
 
 
@@ -270,14 +271,16 @@ class OpOverloadPacket:
     def _fitting(self, args: tuple, kwargs: dict) -> Any:
         """The schema of the first overload that takes these arguments, None if none has one; if all refuse
         them, the error says why each does."""
-        refusals = []
+        refusals, known = [], True
         for name in self._overload_names:
-            if schema := getattr(self, name)._declared:  # those of numbers and lists only have none here
+            schema = getattr(self, name)._declared  # those of numbers and lists only have none here
+            known = known and schema is not None
+            if schema:
                 refusal = schema.refusal(args, kwargs)
                 if refusal is None:
                     return schema
                 refusals.append(refusal)
-        if refusals:
+        if refusals and known:
             text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
             raise RuntimeError(("" if len(self._overload_names) == 1 else text) + "\n\n".join(refusals))
         return None

@@ -91,7 +91,15 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
-    """Return what `repr(tensor)` shows; `tensor_contents` replaces the elements."""
+    """Return what `repr(tensor)` shows; `tensor_contents` replaces the elements. Modes are not told."""
+    modes = _C.set_dispatch_mode(False)
+    try:
+        return _shown(tensor, tensor_contents)
+    finally:
+        _C.set_dispatch_mode(modes)
+
+
+def _shown(tensor: Any, tensor_contents: str | None) -> str:
     kind = tensor.__class__
     plain = kind is rushlight.Tensor or kind is rushlight.nn.Parameter
     prefix = "tensor(" if plain else kind.__name__ + "("

@@ -147,7 +147,7 @@ def _refuse_inside(method, more=""):
 @method
 def retain_grad(self):
     """Makes backward() fill in `.grad` of this tensor although it is not a leaf."""
-    if _C.transforming():
+    if _C.transforming() and self.requires_grad:
         _refuse_inside("retain_grad()")
     _C.retain_grad(self)
 

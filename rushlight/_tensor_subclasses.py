@@ -38,15 +38,14 @@ def _make_subclass(
     if not isinstance(data, Tensor):
         told = f"must be Tensor, not {class_name(data)}"
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) {told}")
-    before = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
+    mode = _C.set_dispatch_mode(False)
     try:
-        plain = _C.detach(data)
+        plain = data.detach() if _is_asked(data) else _C.detach(data)
     finally:
-        _C.set_dispatch_mode(before[0])
-        _C.set_dispatch_disabled(before[1])
+        _C.set_dispatch_mode(mode)
     if require_grad and not (plain.is_floating_point() or plain.is_complex()):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    made = _C.as_subclass(plain, cls)
+    made = _C.view_as_subclass(plain, cls) if _is_asked(plain) else _C.as_subclass(plain, cls)
     _ask_about(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return _C.requires_grad_(made, True) if require_grad else made
 
@@ -87,6 +86,10 @@ def _make_wrapper_subclass(
     return _C.requires_grad_(made, True) if requires_grad else made
 
 
+def _is_asked(tensor):
+    return _C.dispatches(tensor) and not _C.is_any_sparse(tensor) and not _C.is_leveled(tensor)
+
+
 def _ask_about(made, policy, device, layout):
     if policy or device or layout:
         from rushlight._asked_attributes import mark
@@ -112,7 +115,9 @@ def _init_subclass(cls, **kwargs):
     """A class that has a `__torch_dispatch__` and says nothing of `__torch_function__` is not asked."""
     super(Tensor, cls).__init_subclass__(**kwargs)
     _C.keep_native_operators(cls)
-    if "__torch_dispatch__" in vars(cls):
+    if vars(cls).get("__torch_dispatch__") is _C._disabled_torch_dispatch_impl:  # as if it had none
+        cls.__torch_dispatch__ = vars(Tensor)["__torch_dispatch__"]
+    elif "__torch_dispatch__" in vars(cls):
         inherited = getattr(cls.__torch_function__, "__func__", None)
         if inherited is Tensor.__torch_function__.__func__:
             cls.__torch_function__ = _C._disabled_torch_function_impl

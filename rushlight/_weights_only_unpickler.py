@@ -30,7 +30,6 @@ user_allowed: dict[str, Any] = {}
 _LACKING = {
     "torch._utils._rebuild_qtensor": "quantized tensors",
     "torch._utils._rebuild_nested_tensor": "nested tensors",
-    "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses",
 }
 _LACKING |= {
     f"torch.{name}": f"tensors of the dtype torch.{name}"
@@ -90,7 +89,7 @@ def _table() -> tuple[dict[str, Any], tuple]:
     }
     for name in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
                  "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage",
-                 "_rebuild_sparse_tensor"):  # fmt: skip
+                 "_rebuild_sparse_tensor", "_rebuild_wrapper_subclass"):  # fmt: skip
         called[f"torch._utils.{name}"] = getattr(_utils, name)
     names: dict[str, Any] = dict(called)
     for dtype in LEGACY.values():

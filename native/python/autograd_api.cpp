@@ -372,7 +372,9 @@ PyObject* py_count_apart(PyObject*, PyObject* o) {
 // The same as a view that shares t's history: what Tensor.as_subclass does.
 PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    if (n != 2 || !PyType_Check(args[1])) fail(PyExc_TypeError, "as_subclass(tensor, cls) expected");
+    if (n != 2) fail(PyExc_TypeError, "as_subclass(tensor, cls) expected");
+    if (!PyType_Check(args[1]))
+      failf(PyExc_TypeError, "cls must be a type (got %s)", Py_TYPE(args[1])->tp_name);
     Tensor* t = tensor_argument(args[0], "as_subclass");
     static Primitive& alias = primitive("alias");
     TensorRef view = call_on(alias, t);

@@ -105,6 +105,10 @@ void make_view(Tensor* of, Tensor* t) {
 Ref<PyObject> fresh(const Primitive& op, PyObject* const* args, PyObject* o) {
   if (!is_tensor(o)) fail_cast(o);
   Tensor* t = as_tensor(o);
+  // A leaf that was made for the answer alone gets the history itself, as in torch: a wrapper of what has a
+  // history of its own.
+  bool own_leaf = !t->grad_fn && (t->flags & Tensor::REQUIRES_GRAD) && Py_REFCNT(o) == 1 && !t->extra;
+  if (own_leaf) t->flags &= ~Tensor::REQUIRES_GRAD;
   Ref<PyObject> result = share(o);
   if (t->grad_fn || (t->flags & Tensor::REQUIRES_GRAD) || is_argument(op, args, o)) {
     TensorRef alias = dispatches(t) ? dispatched_detach(t) : new_alias(t);
@@ -299,8 +303,15 @@ PyObject* asked_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   }
   bool several = op.list_output || op.outputs.size() > 1;
   if (!several) return fresh(op, args, result.get()).release();
-  if (!PyTuple_Check(result.get()) && !PyList_Check(result.get()))
-    failf(PyExc_TypeError, "__torch_dispatch__ must return a tuple of Tensors for %s", op.name.c_str());
+  if (!PyTuple_Check(result.get()) && !PyList_Check(result.get())) {
+    if (!op.list_output)
+      failf(PyExc_RuntimeError, "Object of type '%s' is not an instance of 'sequence'",
+            Py_TYPE(result.get())->tp_name);
+    failf(PyExc_RuntimeError,
+          "Unable to cast Python instance of type <class '%s'> to C++ type '?' (#define "
+          "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)",
+          Py_TYPE(result.get())->tp_name);
+  }
   Py_ssize_t count = PySequence_Fast_GET_SIZE(result.get());
   if (!op.list_output && count != Py_ssize_t(op.outputs.size())) {
     failf(PyExc_TypeError, "__torch_dispatch__ must return %zu Tensors for %s, got %zd", op.outputs.size(),

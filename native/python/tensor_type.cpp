@@ -549,6 +549,16 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
 }
 
 TensorRef moved_to_class(Tensor* fresh, PyTypeObject* type) {
+  // What a class answers for (__torch_dispatch__) stays its own.
+  if (dispatches(fresh) && !is_any_sparse(fresh) && !is_leveled(fresh)) {
+    if (!PyType_IsSubtype(Py_TYPE(fresh->object()), type)) {
+      failf(PyExc_RuntimeError,
+            "Creating a new Tensor subclass %s but the raw Tensor object is already associated to a python "
+            "object of type %s which is not a subclass of the requested type",
+            type->tp_name, Py_TYPE(fresh->object())->tp_name);
+    }
+    return share(fresh);
+  }
   TensorRef result = as_subclass(raw_alias(fresh).get(), type);
   leave_node(fresh);
   result->grad_fn = std::exchange(fresh->grad_fn, nullptr);

@@ -23,7 +23,7 @@ from rushlight.func._levels import (
     tree_unflatten,
 )  # fmt: skip
 from rushlight.func._vmap import mapped
-from rushlight.utils._pytree import _LEAF_SPEC
+from rushlight.utils._pytree import _LEAF_SPEC, treespec_pprint
 
 
 def _active(value: Any) -> Any:
@@ -241,9 +241,10 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             create_graph = _C.is_grad_enabled()
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
+            shown, wanted = map(treespec_pprint, (spec, out_spec))
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
-                f"the function. cotangents: {spec}, primal output: {out_spec}"
+                f"the function. cotangents: {shown}, primal output: {wanted}"
             )
         found = _pull(outs, ins, given, retain_graph, create_graph)
         return tree_unflatten([_C.living(g) for g in found], in_spec)

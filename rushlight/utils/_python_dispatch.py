@@ -60,11 +60,16 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
+        if not isinstance(self, TorchDispatchMode):
+            raise TypeError(f"TorchDispatchMode.__enter__ is of modes, not of {type(self).__name__}")
         _push_mode(self)
+        _stack.entered.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         _pop_mode()
+        if _stack.entered:
+            _stack.entered.pop()
 
     supports_higher_order_operators = False  # there are none
 
@@ -164,13 +169,13 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode is active in this thread."""
-    return bool(_stack.modes)
+    """Whether this thread is inside of a mode, be it one that is just being asked."""
+    return bool(_stack.entered)
 
 
 def is_in_any_mode_without_ignore_compile_internals() -> bool:
     """Whether a mode is active that looks at what a compiler does inside."""
-    return any(not mode.ignore_compile_internals() for mode in _stack.modes)
+    return any(not mode.ignore_compile_internals() for mode in _stack.entered)
 
 
 def any_torch_dispatch_mode_on_stack() -> bool:
@@ -213,7 +218,7 @@ def __getattr__(name: str) -> Any:
                 "_push_on_torch_dispatch_stack", "DispatchKey"):  # fmt: skip
         return getattr(_C, name)
     if name in ("_is_in_torch_dispatch_mode", "_is_in_non_infra_torch_dispatch_mode"):
-        return bool(_stack.modes)
+        return bool(_stack.entered)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
