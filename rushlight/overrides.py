@@ -303,11 +303,16 @@ def _dispatch(function: Any, args: tuple, kwargs: dict | None) -> Any:
     result = _ask(function, overriding, types, args, kwargs)
     if result is not NotImplemented:
         return result
+    if known and known.in_python:
+        raise _unanswered_in_python(function, types)
     asked = [f"  - tensor subclass {kind}" for kind in types]
     if _C._is_torch_function_mode_enabled():
         asked.insert(0, f"  - mode object {_stack.modes[-1]!r}")
+    called = resolve_name(function)
+    if called == "torch.spmm":  # which is torch.mm
+        called = "torch.mm"
     raise _Unanswered(
-        f"Multiple dispatch failed for '{resolve_name(function)}'; all __torch_function__ handlers returned "
+        f"Multiple dispatch failed for '{called}'; all __torch_function__ handlers returned "
         "NotImplemented:\n\n" + "\n".join(asked) + "\n\n"
         "For more information, try re-running with TORCH_LOGS=not_implemented"
     )
@@ -320,18 +325,22 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
     result = _ask(public_api, overriding, types, args, kwargs, in_python=True)
     if result is not NotImplemented:
         return result
+    raise _unanswered_in_python(public_api, types)
+
+
+def _unanswered_in_python(function: Any, types: tuple) -> _Unanswered:
     message = (
-        f"no implementation found for '{_full_name(public_api)}' on types that "
+        f"no implementation found for '{_full_name(function)}' on types that "
         f"implement __torch_function__: {list(types)}"
     )
     if _C._is_torch_function_mode_enabled():
         message += f" nor in mode {_stack.modes[-1]}"
-    raise TypeError(message)
+    return _Unanswered(message)
 
 
 def _full_name(function: Any) -> str:
     name = resolve_name(function) if isinstance(function, _C.Function) else None
-    return name or f"{function.__module__}.{function.__name__}"
+    return name or f"{function.__module__}.{function.__name__}".replace("rushlight.", "torch.", 1)
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:

@@ -267,6 +267,25 @@ def _(torch):
     return found
 
 
+@case("how functions are named that nobody has an answer for")
+def _(torch):
+    class Silent:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return NotImplemented
+
+    x, F = Silent(), torch.nn.functional
+    calls = [lambda: torch.mm(x, x), lambda: F.relu(x), lambda: torch.split(x, 1), lambda: torch.add(x, 1)]
+    calls += [
+        lambda: F.dropout(x),
+        lambda: F.mse_loss(x, x),
+        lambda: torch.ones(1).sub(x),
+        lambda: torch.norm(x),
+    ]
+    calls += [lambda: torch.nn.init.normal_(x), lambda: torch.stack([x, x]), lambda: torch.ones(2) @ x]
+    return [told(call) for call in calls]
+
+
 @case("only modes are entered")
 def _(torch):
     stack = import_module(f"{torch.__name__}.utils._python_dispatch")._get_current_dispatch_mode_stack
