@@ -318,3 +318,42 @@ def test_isin_compares_looks_up_and_searches(dtype):
     x = rl.arange(40).view(4, 10)
     assert rl.vmap(lambda row: rl.isin(row, rl.arange(20)))(x).sum() == 20
     assert rl.isin(rl.empty(0, dtype=rl.int64), rl.arange(20)).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.int64, rl.bfloat16, rl.bool])
+def test_long_rows_of_indices_and_one_that_is_out_of_range(dtype):
+    # Indices are looked at in parts of 256, as they are used where the result is new.
+    rl.manual_seed(0)
+    x, source = (rl.randint(0, 9, (3, 700)).to(dtype) for _ in range(2))
+    index = rl.stack([rl.randperm(700) for _ in range(3)])
+    expected = rl.stack([a[i] for a, i in zip(x, index, strict=True)])
+    assert x.gather(1, index).equal(expected)
+    back = rl.empty_like(x)
+    for row, i, s in zip(back, index, source, strict=True):
+        row[i] = s
+    assert x.scatter(1, index, source).equal(back)
+    assert x.clone().scatter_(1, index, source).equal(back)
+    assert x.flatten().take(index - 2100).equal(x.flatten()[index])
+    assert x.flatten().put(index[0] - 2100, source[0])[:700].equal(x[0].scatter(0, index[0], source[0]))
+    for at, wrong in ((699, 700), (300, -1), (0, 1 << 40)):
+        bad = index.clone()
+        bad[2, at] = wrong
+        before = x.clone()
+        for name in ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce"):
+            given = [source] * (name != "gather") + ["amax"] * (name == "scatter_reduce")
+            message = f"index {wrong} is out of bounds for dimension 1 with size 700"
+            with pytest.raises(RuntimeError, match=message):
+                getattr(x, name)(1, bad, *given)
+        assert x.equal(before)
+
+
+def test_largest_and_smallest_of_what_is_scattered_with_nan():
+    rl.manual_seed(0)
+    x, source, index = rl.randn(50), rl.randn(2000), rl.randint(0, 50, (2000,))
+    source[[3, 999]] = float("nan")
+    x[7] = float("nan")
+    for kind, pick in (("amax", rl.max), ("amin", rl.min)):
+        expected = rl.stack([pick(rl.cat([x[i : i + 1], source[index == i]])) for i in range(50)])
+        rl.testing.assert_close(
+            x.scatter_reduce(0, index, source, kind), expected, equal_nan=True, rtol=0, atol=0
+        )

@@ -9,6 +9,8 @@
 // and the caller words the error. Writes run in logical order for every destination (the last duplicate wins,
 // sums are reproducible), whatever the number of threads.
 #pragma once
+#include <atomic>
+
 #include "kernels.h"
 
 namespace rl {
@@ -35,11 +37,11 @@ enum class IndexOp { assign, add, mul, max, min };
 IndexFault check_indices(int ndim, const int64_t* sizes, const IndexedDim* indexed, int count, bool wrap);
 
 // The loops; indices have been checked. `self_strides` are in the result's geometry (0 at indexed
-// dimensions), `self` points at the element with all coordinates 0.
+// dimensions), `self` points at the element with all coordinates 0. `bad`: see write_all.
 void index_read(Span out, const void* self, const int64_t* self_strides, const IndexedDim* indexed,
                 int count);
 void index_write(void* self, const int64_t* self_strides, Span src, const IndexedDim* indexed, int count,
-                 IndexOp op);
+                 IndexOp op, std::atomic<bool>* bad = nullptr);
 
 // x[i, :, j]: `indices[d]` is the index span of dimension d or null, all broadcast by the caller to the same
 // sizes. The dimensions of the index come at `position` of the result: result.sizes is x's sizes without the
@@ -49,7 +51,8 @@ IndexFault index_put(Span self, const Span* const* indices, int position, Span v
 
 // out, index and (for scatter) src have one rank with self, and index's sizes; elements of self outside stay.
 IndexFault gather(Span out, Span self, int dim, Span index);
-IndexFault scatter(Span self, int dim, Span index, Span src, IndexOp op);
+// `fresh`: nobody has seen self, which may be written although an index is at fault.
+IndexFault scatter(Span self, int dim, Span index, Span src, IndexOp op, bool fresh = false);
 
 // `index` has one dimension; src has self's sizes but for `dim`, where it has index's size. `wrap` as above.
 IndexFault index_select(Span out, Span self, int dim, Span index);

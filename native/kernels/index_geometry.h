@@ -15,6 +15,44 @@ inline int64_t wrap_index(int64_t i, int64_t size) {
   return wrapped < uint64_t(size) ? int64_t(wrapped) : 0;
 }
 
+// All bits of the result are 0 where they matter (the sign) if every index is in range: v and size-1-v are
+// both non-negative. Unsigned, because indices may be anything.
+inline uint64_t out_of_range_bits(const int64_t* data, int64_t step, int64_t n, uint64_t lowest,
+                                  uint64_t size) {
+  uint64_t bits = 0;
+  if (step == 1) {
+    for (int64_t i = 0; i < n; i++) bits |= (uint64_t(data[i]) + lowest) | (size - 1 - uint64_t(data[i]));
+  } else {
+    for (int64_t i = 0; i < n; i++) {
+      uint64_t v = uint64_t(data[i * step]);
+      bits |= (v + lowest) | (size - 1 - v);
+    }
+  }
+  return bits;
+}
+
+// The same of indices that are copied on the way: what was looked at is what is used then.
+inline uint64_t copy_in_range(int64_t* to, const int64_t* from, int64_t n, uint64_t size) {
+  typedef uint64_t Two __attribute__((vector_size(16)));
+  Two bits[4] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+      Two v;
+      __builtin_memcpy(&v, from + i + 2 * k, sizeof v);
+      __builtin_memcpy(to + i + 2 * k, &v, sizeof v);
+      bits[k] |= v | (size - 1 - v);
+    }
+  Two all = (bits[0] | bits[1]) | (bits[2] | bits[3]);
+  uint64_t result = all[0] | all[1];
+  for (; i < n; i++) {
+    to[i] = from[i];
+    result |= uint64_t(to[i]) | (size - 1 - uint64_t(to[i]));
+  }
+  return result;
+}
+
 // Operand 0 is the result (or source), 1 is self, 2... are the index tensors.
 using IndexWalk = Walk<2 + MAX_DIMS>;
 

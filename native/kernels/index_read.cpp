@@ -9,21 +9,6 @@
 namespace rl {
 namespace {
 
-// All bits of the result are 0 where they matter (the sign) if every index is in range: v and size-1-v are
-// both non-negative. Unsigned, because indices may be anything.
-uint64_t out_of_range_bits(const int64_t* data, int64_t step, int64_t n, uint64_t lowest, uint64_t size) {
-  uint64_t bits = 0;
-  if (step == 1) {
-    for (int64_t i = 0; i < n; i++) bits |= (uint64_t(data[i]) + lowest) | (size - 1 - uint64_t(data[i]));
-  } else {
-    for (int64_t i = 0; i < n; i++) {
-      uint64_t v = uint64_t(data[i * step]);
-      bits |= (v + lowest) | (size - 1 - v);
-    }
-  }
-  return bits;
-}
-
 IndexFault check_one(int ndim, const int64_t* sizes, const IndexedDim& indexed, bool wrap) {
   int64_t shape[MAX_DIMS];  // a broadcast dimension repeats the same indices: look at them once
   for (int d = 0; d < ndim; d++) shape[d] = indexed.strides[d] == 0 && sizes[d] ? 1 : sizes[d];
@@ -116,8 +101,25 @@ bool read_gathered(char* out, const char* self, const IndexWalk& walk, const Ind
       char* to = out + row * out_stride + first * N;
       const char* from = self + row * self_stride;
       const int64_t* index = indexed.data + row * index_stride + first;
-      bits |= out_of_range_bits(index, 1, n, 0, uint64_t(size));
-      gather_rows<N, 1, UNIT>(&to, &from, stride, size, index, n);
+      // A part of the indices is copied, so that what was looked at is what is used.
+      constexpr int64_t SOME = 256;
+      int64_t places[SOME];
+      for (int64_t begin = 0; begin < n; begin += SOME) {
+        const int64_t count = std::min(SOME, n - begin);
+        const uint64_t of_part = copy_in_range(places, index + begin, count, uint64_t(size));
+        char* part = to + begin * N;
+        if (of_part >> 63) {  // at fault, or counted from the end
+          bits |= of_part;
+          gather_rows<N, 1, UNIT>(&part, &from, stride, size, places, count);
+          continue;
+        }
+        const int64_t step = (UNIT ? 1 : stride) * N;
+        int64_t i = 0;
+        for (; i + 8 <= count; i += 8)
+#pragma GCC unroll 8
+          for (int64_t k = 0; k < 8; k++) move_element<N>(part + (i + k) * N, from + places[i + k] * step);
+        for (; i < count; i++) move_element<N>(part + i * N, from + places[i] * step);
+      }
     }
     if (bits >> 63) bad = true;
   };

@@ -1,5 +1,6 @@
 // Writing through indices: see index.h. `index_write` is the loop; scatter_reduce and index_reduce run it
 // several times (identity, reduction, counts).
+#include <atomic>
 #include <limits>
 #include <vector>
 
@@ -28,13 +29,19 @@ struct Mul {
     else return T(compute_t<T>(a) * compute_t<T>(b));
   }
 };
+// Chosen without a branch, which random elements would keep the processor guessing about.
+template <class T>
+T chosen(bool first, T a, T b) {
+  const T both[] = {b, a};
+  return both[first];
+}
 template <class T>
 struct Max {
-  static T apply(T a, T b) { return a != a || compute_t<T>(a) > compute_t<T>(b) ? a : b; }
+  static T apply(T a, T b) { return chosen((a != a) | (compute_t<T>(a) > compute_t<T>(b)), a, b); }
 };
 template <class T>
 struct Min {
-  static T apply(T a, T b) { return a != a || compute_t<T>(a) < compute_t<T>(b) ? a : b; }
+  static T apply(T a, T b) { return chosen((a != a) | (compute_t<T>(a) < compute_t<T>(b)), a, b); }
 };
 
 // Calls f(walk, self, src, low, high) so that threads never meet at an element. They share out a dimension
@@ -67,11 +74,17 @@ void split_writes(const IndexWalk& walk, char* self, const char* src, int elemen
                });
 }
 
+// Rows of elements into rows of self: gather's backward, scatter of the last dimension.
+bool writes_elements(const IndexWalk& walk) {
+  return walk.ndim <= 2 && walk.operands == 3 && walk.step(1) == 0 && walk.step(2) == 1 && !is_table(walk);
+}
+
 // Calls row(to, self_step, from, src_step, n) or one(to, from) until all positions of the walk have been
 // written, in order. N is the size of an element; a table's rows outside low...high are another thread's.
+// `bad`, where writes_elements: the indices have not been checked; it is set if one is out of range.
 template <int N, class Row, class One>
 void write_all(const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed, int64_t low,
-               int64_t high, Row row, One one) {
+               int64_t high, std::atomic<bool>* bad, Row row, One one) {
   const int64_t src_step = walk.step(0), self_step = walk.step(1);
   if (is_table(walk)) {
     const int64_t step = walk.strides[0][2], src_stride = walk.strides[0][0] * N, n = walk.sizes[1];
@@ -83,8 +96,7 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
     }
     return;
   }
-  // Rows of elements into rows of self: gather's backward, scatter of the last dimension.
-  if (walk.ndim <= 2 && walk.operands == 3 && self_step == 0 && walk.step(2) == 1) {
+  if (writes_elements(walk)) {
     const bool flat = walk.ndim == 1;
     const int64_t rows = flat ? 1 : walk.sizes[0], n = walk.sizes[walk.ndim - 1];
     const int64_t size = indexed->size, stride = indexed->stride * N;
@@ -92,11 +104,23 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
       char* to = self + (flat ? 0 : r * walk.strides[0][1] * N);
       const char* from = src + (flat ? 0 : r * walk.strides[0][0] * N);
       const int64_t* index = indexed->data + (flat ? 0 : r * walk.strides[0][2]);
-      if (stride == N && src_step == 1) {
-        for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * N, from + i * N);
-      } else {
-        for (int64_t i = 0; i < n; i++)
-          one(to + wrap_index(index[i], size) * stride, from + i * src_step * N);
+      auto write = [&](const int64_t* places, int64_t begin, int64_t count, auto wrapped) {
+        const char* source = from + begin * src_step * N;
+        if (stride == N && src_step == 1) {
+          for (int64_t i = 0; i < count; i++) one(to + wrapped(places[i]) * N, source + i * N);
+        } else {
+          for (int64_t i = 0; i < count; i++)
+            one(to + wrapped(places[i]) * stride, source + i * src_step * N);
+        }
+      };
+      constexpr int64_t SOME = 256;
+      int64_t places[SOME];
+      for (int64_t begin = 0; begin < n; begin += SOME) {
+        const int64_t count = std::min(SOME, n - begin);
+        const bool in_range = copy_in_range(places, index + begin, count, uint64_t(size)) >> 63 == 0;
+        if (!in_range && bad) return void(*bad = true);
+        if (in_range) write(places, begin, count, [](int64_t i) { return i; });
+        else write(places, begin, count, [size](int64_t i) { return wrap_index(i, size); });
       }
     }
     return;
@@ -161,22 +185,23 @@ Combiner combiner_of(IndexOp op) {
 // Sums of the usual types have loops of their own; what is rarer is called through pointers, once per element
 // at worst, or each operation and type would have four loops of its own.
 void combine(IndexOp op, DType dtype, const IndexWalk& walk, char* self, const char* src,
-             const IndexedDim* indexed, int64_t low, int64_t high) {
-  auto add = [&](auto tag) {
-    using T = typename decltype(tag)::type;
+             const IndexedDim* indexed, int64_t low, int64_t high, std::atomic<bool>* bad) {
+  auto directly = [&]<template <class> class Op, class T>() {
     write_all<sizeof(T)>(
-        walk, self, src, indexed, low, high, [](auto... row) { combine_row<Add, T>(row...); },
-        [](char* to, const char* from) { combine_one<Add, T>(to, from); });
+        walk, self, src, indexed, low, high, bad, [](auto... row) { combine_row<Op, T>(row...); },
+        [](char* to, const char* from) { combine_one<Op, T>(to, from); });
   };
   if (op == IndexOp::add) {
-    if (dtype == DType::f32) return add(TypeTag<float>{});
-    if (dtype == DType::f64) return add(TypeTag<double>{});
-    if (dtype == DType::i64) return add(TypeTag<int64_t>{});
+    if (dtype == DType::f32) return directly.template operator()<Add, float>();
+    if (dtype == DType::f64) return directly.template operator()<Add, double>();
+    if (dtype == DType::i64) return directly.template operator()<Add, int64_t>();
   }
+  if (op == IndexOp::max && dtype == DType::f32) return directly.template operator()<Max, float>();
   Combiner by{};
   visit(dtype, [&](auto tag) { by = combiner_of<typename decltype(tag)::type>(op); });
-  visit_size(dtype,
-             [&](auto size) { write_all<size.value>(walk, self, src, indexed, low, high, by.row, by.one); });
+  visit_size(dtype, [&](auto size) {
+    write_all<size.value>(walk, self, src, indexed, low, high, bad, by.row, by.one);
+  });
 }
 
 // The value that a reduction starts from, written over the elements that will be hit.
@@ -255,7 +280,7 @@ void reduce_into(Span self, const int64_t* self_strides, Span src, const Indexed
 }  // namespace
 
 void index_write(void* self, const int64_t* self_strides, Span src, const IndexedDim* indexed, int count,
-                 IndexOp op) {
+                 IndexOp op, std::atomic<bool>* bad) {
   IndexWalk walk = walk_indexed(src.ndim, src.sizes, src.strides, self_strides, indexed, count);
   char* to = static_cast<char*>(self);
   const char* from = static_cast<const char*>(src.data);
@@ -264,11 +289,11 @@ void index_write(void* self, const int64_t* self_strides, Span src, const Indexe
       visit_size(src.dtype, [&](auto size) {
         constexpr int N = size.value;
         write_all<N>(  // lambdas: pointers to these functions would be called once per element
-            part, at, source, indexed, low, high, [](auto... row) { move_row<N>(row...); },
+            part, at, source, indexed, low, high, bad, [](auto... row) { move_row<N>(row...); },
             [](char* to, const char* from) { move_element<N>(to, from); });
       });
     } else {
-      combine(op, src.dtype, part, at, source, indexed, low, high);
+      combine(op, src.dtype, part, at, source, indexed, low, high, bad);
     }
   };
   split_writes(walk, to, from, dtype_size(src.dtype), indexed, part);
@@ -282,12 +307,18 @@ IndexFault index_put(Span self, const Span* const* indices, int position, Span v
   return {};
 }
 
-IndexFault scatter(Span self, int dim, Span index, Span src, IndexOp op) {
+IndexFault scatter(Span self, int dim, Span index, Span src, IndexOp op, bool fresh) {
   DimGeometry geometry(self, dim, index);
-  if (IndexFault fault = geometry.check(index.sizes, false)) return fault;
   src.sizes = index.sizes;
-  index_write(self.data, geometry.self_strides, src, &geometry.indexed, 1, op);
-  return {};
+  // An element that was written in vain does no harm where nobody has seen self: indices are read once, not
+  // twice.
+  std::atomic<bool> bad{false};
+  bool at_once = fresh && writes_elements(walk_indexed(src.ndim, src.sizes, src.strides,
+                                                       geometry.self_strides, &geometry.indexed, 1));
+  if (!at_once)
+    if (IndexFault fault = geometry.check(index.sizes, false)) return fault;
+  index_write(self.data, geometry.self_strides, src, &geometry.indexed, 1, op, at_once ? &bad : nullptr);
+  return bad ? geometry.check(index.sizes, false) : IndexFault{};
 }
 
 IndexFault index_update(Span self, int dim, Span index, Span src, IndexOp op, bool wrap) {

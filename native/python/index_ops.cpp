@@ -192,7 +192,7 @@ PyObject* scatter_by(const Primitive& op, PyObject* const* args, Tensor* out, In
     s.spans(at, src);
     Tensor* into = widen ? wide.get() : result.get();
     src.dtype = into->dtype;
-    fault = scatter(at_least_1d(into, s.one, s.zero), s.dim, at, src, how);
+    fault = scatter(at_least_1d(into, s.one, s.zero), s.dim, at, src, how, !out || widen);
   }
   if (fault) fail_range(PyExc_RuntimeError, fault);
   if (widen) copy_into(result.get(), wide.get());
