@@ -56,7 +56,7 @@ activation("softsign", avoid=(0.0,), dtypes="fci")
 activation("tanhshrink", dtypes="fci")
 for _name in ("hardshrink", "softshrink"):
     activation(_name, {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1), covers=(f"{_name}_backward",))
-activation("hardsigmoid", avoid=(-3, 3))
+activation("hardsigmoid", avoid=(-3, 3), covers=("hardsigmoid_backward",))
 activation("hardswish", avoid=(-3, 3), covers=("hardswish_backward",))
 activation("sigmoid", dtypes="fcib", grad="fc")
 activation("tanh", dtypes="fcib", grad="fc")

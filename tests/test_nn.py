@@ -474,3 +474,31 @@ def test_an_error_of_a_plain_call_tells_the_module():
             Leaves()(error)
         assert caught.value is error
         assert hasattr(error, "__notes__") == isinstance(error, Exception)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_losses_of_many_elements_are_those_of_few(reduction, dtype):
+    # From 16384 elements on they are summed block by block, the same whatever the number of threads.
+    torch.manual_seed(0)
+    before = torch.get_num_threads()
+    x, y = torch.randn(259, 301).to(dtype).requires_grad_(), torch.randn(259, 301).to(dtype) * 2
+    for loss, each in (
+        (F.mse_loss, lambda d: d * d),
+        (F.huber_loss, lambda d: torch.where(d.abs() < 1, d * d / 2, d.abs() - 0.5)),
+        (F.smooth_l1_loss, lambda d: torch.where(d.abs() < 1, d * d / 2, d.abs() - 0.5)),
+    ):
+        total = loss(x, y, reduction=reduction)
+        exact = each(x.double() - y.double())
+        exact = exact.mean() if reduction == "mean" else exact.sum()
+        torch.testing.assert_close(total.double(), exact, rtol=1e-6, atol=0)
+        gradients = [torch.autograd.grad(t, x)[0].double() for t in (total, exact)]
+        torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-12)
+        for threads in (1, 2, before):
+            torch.set_num_threads(threads)
+            assert total.equal(loss(x, y, reduction=reduction))
+        turned = loss(x.t(), y.t(), reduction=reduction)
+        torch.testing.assert_close(turned, total, rtol=1e-6, atol=0)
+    bad = y.clone()
+    bad[200, 3] = float("nan")
+    assert F.mse_loss(x, bad).isnan() and F.huber_loss(bad, x).isnan()

@@ -400,3 +400,55 @@ def test_a_single_number_beside_a_tensor(dtype):
     assert (torch.ones(1, 4) + torch.ones(1, 1, 1)).shape == (1, 1, 4)
     assert (torch.ones(2) + torch.tensor(1.0, dtype=torch.float64)).dtype == torch.float32
     assert (torch.ones(2) + torch.ones(1, dtype=torch.float64)).dtype == torch.float64
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "bfloat16", "float32", "float64", "complex128"])
+def test_rows_of_any_length_beside_a_column_and_a_slice(dtype):
+    # Short rows are computed several at once, their operands copied or written out by vectors that overlap.
+    torch.manual_seed(0)
+    dtype = getattr(torch, dtype)
+    for width in (
+        1,
+        2,
+        3,
+        5,
+        7,
+        8,
+        9,
+        15,
+        16,
+        17,
+        31,
+        33,
+        48,
+        49,
+        63,
+        64,
+        100,
+        127,
+        128,
+        129,
+        200,
+        255,
+        256,
+        257,
+    ):
+        x, y = (torch.randint(0, 2, (2000 // width + 7, width + 2)).to(dtype) for _ in range(2))
+        column, row = y[:, :1], y[0, 1:-1]
+        plain = [x[:, 1:-1].contiguous(), y[:, 2:].contiguous()]
+        whole_column, whole_row = (t.expand(plain[0].shape).contiguous() for t in (column, row))
+        for result, expected in (
+            (x[:, 1:-1] * column, plain[0] * whole_column),
+            (plain[0] * column, plain[0] * whole_column),
+            (column + plain[0], whole_column + plain[0]),
+            (plain[0] + row, plain[0] + whole_row),
+            (x[:, 1:-1] == y[:, 2:], plain[0] == plain[1]),
+            (
+                torch.where(x[:, 1:-1] != 0, column, y[:, 2:]),
+                torch.where(plain[0] != 0, whole_column, plain[1]),
+            ),
+        ):
+            assert result.equal(expected), width
+        written = x.clone()
+        written[:, 1:-1].mul_(column)
+        assert written[:, 1:-1].equal(plain[0] * whole_column) and written[:, 0].equal(x[:, 0])

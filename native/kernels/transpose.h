@@ -11,9 +11,15 @@ using TransposeBlock = void (*)(const char* from, int64_t row_stride, int64_t ro
 // to[i] = from[-i]
 using Backwards = void (*)(char* to, const char* from, int64_t n);
 
+// Short rows, one after the other into `to`, from rows `next` bytes apart: each of n times one element, or of
+// n bytes.
+using Rows = void (*)(char* to, const char* from, int64_t next, int64_t n, int64_t rows);
+
 struct TransposeBlocks {  // by element size: 1, 2, 4, 8, 16; the others are null
   TransposeBlock of_size[17];
   Backwards backwards[17];
+  Rows fill_rows[17];
+  Rows copy_rows;
 };
 const TransposeBlocks& best_transpose_blocks();
 namespace baseline {

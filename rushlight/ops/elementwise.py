@@ -347,11 +347,8 @@ derivative(
     node="GeluBackwardBackward0",
 )
 derivative("mish", x=lambda g, x: g * _mish_slope(x))
-derivative(
-    "hardsigmoid",
-    x=lambda g, x: ops.choose(ops.logical_and(ops.gt(x, -3), ops.lt(x, 3)), g / 6, 0),
-    final="aten::hardsigmoid_backward",
-)
+derivative("hardsigmoid", x=lambda g, x: ops.hardsigmoid_backward(g, x), final="aten::hardsigmoid_backward")
+derivative("hardsigmoid_backward", a=lambda g, b: ops.hardsigmoid_backward(g, b), b=lambda g: _zeros(g))
 derivative("hardswish", x=lambda g, x: ops.hardswish_backward(g, x))
 derivative(
     "hardswish_backward",

@@ -131,6 +131,7 @@ constexpr FamilyEntry entries[] = {
     BINARY(silu_backward, FLOATING | COMPLEX, none, same, silu_backward(x, y)),
     BINARY(gelu_backward, FLOATING, none, same, gelu_backward(x, y)),
     BINARY(gelu_tanh_backward, FLOATING, none, same, gelu_tanh_backward(x, y)),
+    BINARY(hardsigmoid_backward, FLOATING, none, same, (y > -3) & (y < 3) ? x / 6 : decltype(x){}),
     BINARY(hardswish_backward, FLOATING, none, same,
            y <= -3  ? decltype(x){}
            : y >= 3 ? x

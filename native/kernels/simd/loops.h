@@ -154,23 +154,35 @@ inline void store_first(T* row, T value) {
 
 template <class F, class Out, class T, int N, class X>
 inline void vector_loop(Arguments<X>& s, char* const* data, int64_t n) {
-  int64_t whole = n - n % lanes_v<T>, rest = n - whole;
-  if (whole) whole_vectors<F, Out, T>(s, data, whole, std::make_index_sequence<N>{});
-  if (rest) {
-    T inputs[N][lanes_v<T>] = {};
-    Out outputs[lanes_v<T>];
-    char* moved[N + 1] = {reinterpret_cast<char*>(outputs)};
-    for (int k = 0; k < N; k++) {
-      moved[k + 1] = reinterpret_cast<char*>(inputs[k]);
-      const T* from = reinterpret_cast<const T*>(data[k + 1]) + whole;
-      if (rest == 1) store_first(inputs[k], *from);
-      else
-        for (int64_t i = 0; i < rest; i++) inputs[k][i] = from[i];
-    }
-    whole_vectors<F, Out, T>(s, moved, lanes_v<T>, std::make_index_sequence<N>{});
-    Out* out = reinterpret_cast<Out*>(data[0]) + whole;
-    for (int64_t i = 0; i < rest; i++) out[i] = outputs[i];
+  constexpr auto inputs = std::make_index_sequence<N>{};
+  constexpr int LANES = lanes_v<T>;
+  int64_t whole = n - n % LANES;
+  if (whole == n) {
+    if (n) whole_vectors<F, Out, T>(s, data, n, inputs);
+    return;
   }
+  // The rest is a vector that ends with the row, computed before the others since the result may be an
+  // operand's memory; or, of less than one vector, moved into one.
+  Out outputs[LANES];
+  char* moved[N + 1] = {reinterpret_cast<char*>(outputs)};
+  if (whole) {
+    for (int k = 1; k <= N; k++) moved[k] = data[k] + (n - LANES) * int64_t(sizeof(T));
+    whole_vectors<F, Out, T>(s, moved, LANES, inputs);
+    whole_vectors<F, Out, T>(s, data, whole, inputs);
+    std::memcpy(static_cast<void*>(reinterpret_cast<Out*>(data[0]) + n - LANES), outputs, sizeof outputs);
+    return;
+  }
+  T rests[N][LANES] = {};
+  for (int k = 0; k < N; k++) {
+    moved[k + 1] = reinterpret_cast<char*>(rests[k]);
+    const T* from = reinterpret_cast<const T*>(data[k + 1]);
+    if (n == 1) store_first(rests[k], *from);
+    else
+      for (int64_t i = 0; i < n; i++) rests[k][i] = from[i];
+  }
+  whole_vectors<F, Out, T>(s, moved, LANES, inputs);
+  Out* out = reinterpret_cast<Out*>(data[0]);
+  for (int64_t i = 0; i < n; i++) out[i] = outputs[i];
 }
 
 // One number in every lane, written as one vector (see store_first).

@@ -15,6 +15,12 @@ struct Word16 {
   uint64_t low, high;
 };
 
+#if defined(__AVX2__)
+typedef uint64_t Widest __attribute__((vector_size(32)));
+#else
+typedef uint64_t Widest __attribute__((vector_size(16)));
+#endif
+
 template <class Word>
 inline Word word_at(const char* from) {
   Word word;
@@ -165,6 +171,48 @@ void backwards(char* to, const char* from, int64_t n) {
   }
 }
 
+// Vectors of `Bytes`; the last one of a row overlaps the one before it, no row is written or read beyond its
+// end.
+template <class Vector>
+inline void copy_row(char* to, const char* from, int64_t bytes) {
+  constexpr int64_t SIZE = sizeof(Vector);
+  for (int64_t i = 0; i + SIZE <= bytes; i += SIZE) {
+    Vector v = word_at<Vector>(from + i);
+    std::memcpy(to + i, &v, SIZE);
+  }
+  Vector last = word_at<Vector>(from + bytes - SIZE);
+  std::memcpy(to + bytes - SIZE, &last, SIZE);
+}
+void copy_rows(char* to, const char* from, int64_t next, int64_t bytes, int64_t rows) {
+  for (int64_t r = 0; r < rows; r++, to += bytes, from += next) {
+    if (bytes >= int64_t(sizeof(Widest))) copy_row<Widest>(to, from, bytes);
+    else if (bytes >= 8) copy_row<uint64_t>(to, from, bytes);
+    else std::memcpy(to, from, size_t(bytes));
+  }
+}
+template <class Word>
+void fill_rows(char* to, const char* from, int64_t next, int64_t n, int64_t rows) {
+  if constexpr (sizeof(Word) > 8) {
+    for (int64_t r = 0; r < rows; r++, from += next)
+      for (int64_t i = 0; i < n; i++, to += sizeof(Word)) std::memcpy(to, from, sizeof(Word));
+  } else {
+    typedef Word Vector __attribute__((vector_size(sizeof(Widest))));
+    constexpr int64_t LANES = sizeof(Widest) / sizeof(Word);
+    const int64_t bytes = n * int64_t(sizeof(Word));
+    for (int64_t r = 0; r < rows; r++, to += bytes, from += next) {
+      Word word = word_at<Word>(from);
+      if (n < LANES) {
+        for (int64_t i = 0; i < n; i++) std::memcpy(to + i * int64_t(sizeof(Word)), &word, sizeof(Word));
+        continue;
+      }
+      Vector vector = Vector{} + word;
+      for (int64_t i = 0; i + int64_t(sizeof vector) <= bytes; i += sizeof vector)
+        std::memcpy(to + i, &vector, sizeof vector);
+      std::memcpy(to + bytes - sizeof vector, &vector, sizeof vector);
+    }
+  }
+}
+
 }  // namespace
 
 const TransposeBlocks transpose_blocks = {
@@ -173,7 +221,11 @@ const TransposeBlocks transpose_blocks = {
      transpose<Word16>},
     {nullptr, backwards<uint8_t>, backwards<uint16_t>, nullptr, backwards<uint32_t>, nullptr, nullptr,
      nullptr, backwards<uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-     backwards<Word16>}};
+     backwards<Word16>},
+    {nullptr, fill_rows<uint8_t>, fill_rows<uint16_t>, nullptr, fill_rows<uint32_t>, nullptr, nullptr,
+     nullptr, fill_rows<uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     fill_rows<Word16>},
+    copy_rows};
 
 }  // namespace RL_ISA
 }  // namespace rl

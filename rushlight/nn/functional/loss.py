@@ -154,6 +154,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if input.dtype != target.dtype:
         _check_cast(rushlight.result_type(input, target), input.dtype)
+    elif delta == 1 and weight is None and input.is_floating_point() and input.shape == target.shape:
+        return _smooth_l1_loss(input, target, reduction, 1.0)
     difference = _difference("huber_loss", "huber_cpu", input, target)
     narrow = difference.dtype in (rushlight.float16, rushlight.bfloat16)
     if delta > rushlight.finfo(rushlight.float32 if narrow else difference.dtype).max:
