@@ -719,14 +719,15 @@ def test_nests_are_flattened_alike_however_it_is_done():
     from rushlight.utils import _pytree as pytree
 
     Pair = namedtuple("Pair", "x y")
-    nests = (1, None, torch.ones(1), (), [], {}, (1, 2), [1, [2]], {"b": 1, "a": 2}, {"a": 1, "b": 2},
-             {1: "x"}, {True: "x"}, {"a": {"b": 1}, "c": (2, {"d": 3})}, Pair(1, [2]), (Pair(1, 2),), OrderedDict(a=1),
-             (torch.ones(2).max(0),), torch.Size([1, 2]), ({"w": 1, "b": 2}, 3, [4]))  # fmt: skip
+    plain = (1, None, torch.ones(1), (), [], {}, (1, 2), [1, [2]], {"b": 1, "a": 2}, {"a": 1, "b": 2})
+    nested = ({1: "x"}, {True: "x"}, {"a": {"b": 1}, "c": (2, {"d": 3})}, ({"w": 1, "b": 2}, 3, [4]))
+    others = (Pair(1, [2]), (Pair(1, 2),), OrderedDict(a=1), (torch.ones(2).max(0),), torch.Size([1, 2]))
     for _ in range(2):  # the second time shapes are known
-        for nest in nests:
+        for nest in plain + nested + others:
             leaves, spec = pytree.tree_flatten(nest)
             slow, slow_spec = pytree.tree_flatten(nest, is_leaf=lambda x: False)
-            assert len(leaves) == len(slow) == spec.num_leaves and all(map(lambda a, b: a is b, leaves, slow))
+            assert len(leaves) == len(slow) == spec.num_leaves
+            assert all(map(lambda a, b: a is b, leaves, slow))
             assert spec == slow_spec and repr(spec) == repr(slow_spec), nest
             again = pytree.tree_unflatten(leaves, spec)
             assert type(again) is type(nest) and repr(again) == repr(nest)

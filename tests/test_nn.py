@@ -502,3 +502,109 @@ def test_losses_of_many_elements_are_those_of_few(reduction, dtype):
     bad = y.clone()
     bad[200, 3] = float("nan")
     assert F.mse_loss(x, bad).isnan() and F.huber_loss(bad, x).isnan()
+
+
+def test_walks_go_as_the_generators_did():
+    """native/python/module_tree.cpp: in the same order, as late, and past whoever has a walk of its own."""
+
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(1, 1)
+
+        def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+            yield prefix + "!", self
+
+    shared = nn.Linear(2, 2)
+    net = nn.Sequential(shared, nn.Sequential(shared, Own()), nn.BatchNorm1d(2))
+    net.register_module("none", None)
+    net.again = shared.weight
+    assert [name for name, _ in net.named_modules()] == ["", "0", "1", "1.1!", "2"]
+    names = [name for name, _ in net.named_modules(remove_duplicate=False)]
+    assert names == ["", "0", "1", "1.0", "1.1!", "2"]
+    assert [n for n, _ in net.named_modules(prefix="net")] == ["net", "net.0", "net.1", "net.1.1!", "net.2"]
+    memo = {shared}
+    assert [name for name, _ in net.named_modules(memo)] == ["", "1", "1.1!", "2"] and len(memo) == 4
+    named = [name for name, _ in net.named_parameters()]
+    assert named == ["again", "0.bias", "2.weight", "2.bias"]
+    assert len(list(net.named_parameters(remove_duplicate=False))) == 7
+    assert [id(p) for p in net.parameters()] == [id(p) for _, p in net.named_parameters()]
+    assert [name for name, _ in net.named_parameters("p", recurse=False)] == ["p.again"]
+    assert [name for name, _ in net.named_buffers()] == [
+        "2.running_mean", "2.running_var", "2.num_batches_tracked"]  # fmt: skip
+    assert len(list(net.buffers())) == 3 and list(net.buffers(recurse=False)) == []
+
+    # What is replaced while somebody walks is met as it is then.
+    seen = []
+    for name, _ in net.named_modules():
+        seen.append(name)
+        if name == "0":
+            net[1] = nn.Sequential(nn.ReLU())
+    assert seen == ["", "0", "1", "1.0", "2"]
+    walk = net.named_modules()
+    assert next(walk)[1] is net and next(walk)[1] is shared
+    net.register_module("more", nn.ReLU())
+    with pytest.raises(RuntimeError, match="changed size during iteration"):
+        list(walk)
+
+    class Renamed(nn.Sequential):
+        def named_parameters(self, *args, **kwargs):
+            for name, p in super().named_parameters(*args, **kwargs):
+                yield "renamed." + name, p
+
+    class Chosen(nn.Sequential):
+        def _named_members(self, get_members_fn, *args, **kwargs):
+            for name, p in super()._named_members(get_members_fn, *args, **kwargs):
+                if name.endswith("bias"):
+                    yield name, p
+
+    assert [n for n, _ in Renamed(shared).named_parameters()] == ["renamed.0.weight", "renamed.0.bias"]
+    assert len(list(Renamed(shared).parameters())) == 2
+    assert list(Chosen(shared).parameters()) == [shared.bias]
+    net.named_parameters = lambda **kwargs: [("x", shared.bias)]
+    assert list(net.parameters()) == [shared.bias]
+
+    # A walk that refers to itself is collected.
+    net = nn.Sequential(nn.ReLU())
+    net.walk = net.named_modules()
+    next(net.walk)
+    gone = weakref.ref(net)
+    del net
+    gc.collect()
+    assert gone() is None
+
+
+def test_plain_attributes_of_modules():
+    class Guarded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.log = []
+
+        @property
+        def level(self):
+            return self._level
+
+        @level.setter
+        def level(self, value):
+            self._level = value + 1
+
+    net = Guarded()
+    net.level = 1
+    assert net.level == 2 and "level" not in vars(net)
+    net.weight = nn.Parameter(torch.ones(1))
+    with pytest.raises(TypeError):
+        net.weight = 3
+    net.layer = nn.ReLU()
+    with pytest.raises(TypeError):
+        net.layer = "text"
+    object.__setattr__(net, "hidden", nn.ReLU())
+    assert "hidden" not in net._modules and net.hidden is vars(net)["hidden"]
+
+    class Early(nn.Module):
+        def __init__(self):
+            self.early = 1
+            super().__init__()
+
+    assert Early().early == 1
+    net.train(False)
+    assert net.training is False and net.layer.training is False

@@ -5,6 +5,8 @@
 // than the layer that was looked up. `find_in_tables(cls, tables)` lets a class look into the named dicts
 // before anything is raised. Whatever else happens is Python's doing: an attribute that is nowhere goes on to
 // `__getattr__`, a class with a `__getattr__` of its own stays as it is, and assigning one later undoes this.
+// Not so with `__setattr__`: Python lets nobody call object.__setattr__ of what has one of its own in C. So
+// the one of modules asks `set_plainly` first.
 #include "module_call.h"
 #include "primitive.h"
 
@@ -60,7 +62,35 @@ PyObject* py_find_in_tables(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// Whether a value is of a type that never goes into a table.
+bool is_never_registered(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  return type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
+         type == &PyTuple_Type || type == &PyList_Type || type == &PyDict_Type;
+}
+
+// set_plainly(object, name, value): whether it was an ordinary attribute, which is set.
+PyObject* py_set_plainly(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 3 || !PyUnicode_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "set_plainly(object, name, value) expected");
+    return nullptr;
+  }
+  PyObject** state = _PyObject_GetDictPtr(args[0]);
+  if (!state || !*state || !is_never_registered(args[2])) Py_RETURN_FALSE;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(table_names); i++) {
+    PyObject* table = PyDict_GetItemWithError(*state, PyTuple_GET_ITEM(table_names, i));
+    if (!table || !PyDict_CheckExact(table) || PyDict_GetItemWithError(table, args[1]) || PyErr_Occurred()) {
+      if (PyErr_Occurred()) return nullptr;
+      Py_RETURN_FALSE;
+    }
+  }
+  if (PyObject_GenericSetAttr(args[0], args[1], args[2]) < 0) return nullptr;
+  Py_RETURN_TRUE;
+}
+
 PyMethodDef functions[] = {
+    {"set_plainly", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_plainly)), METH_FASTCALL,
+     nullptr},
     {"find_in_tables", py_find_in_tables, METH_VARARGS,
      "find_in_tables(cls, tables=None): attributes are looked for in these dicts of an instance before "
      "__getattr__ is asked. The first call, with the tables, names the __getattr__ that does the same."},

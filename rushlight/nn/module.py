@@ -45,8 +45,7 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
-# What most assignments are: no parameter, module or buffer can be one of these.
-_NEVER_REGISTERED = frozenset((bool, int, float, str, tuple, list, dict))
+_set_plainly = _C.set_plainly  # what most assignments are: of numbers, strings and containers
 
 _global_backward_pre_hooks: dict = OrderedDict()
 _global_backward_hooks: dict = OrderedDict()
@@ -207,15 +206,10 @@ class Module(ModuleCall, ModuleState):
         self.add_module(name, module)
 
     def __setattr__(self, name, value):
-        state = self.__dict__
-        params = state.get("_parameters")
-        if (
-            value.__class__ in _NEVER_REGISTERED
-            and params is not None
-            and not (name in params or name in state["_modules"] or name in state["_buffers"])
-        ):
-            object.__setattr__(self, name, value)
-        elif isinstance(value, Parameter):
+        if _set_plainly(self, name, value):
+            return
+        params = self.__dict__.get("_parameters")
+        if isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
             self._forget(name, "_buffers", "_modules")
@@ -392,18 +386,7 @@ class Module(ModuleCall, ModuleState):
         >>> [name for name, _ in nn.Sequential(nn.ReLU(), nn.Sequential(nn.ReLU())).named_modules()]
         ['', '0', '1', '1.0']
         """
-        if memo is None:
-            memo = set()
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(
-                    memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
-                )
+        yield from _C.walk_modules(self, memo, prefix, remove_duplicate)
 
     def modules(self, remove_duplicate=True) -> Iterator[Module]:
         """This module and all below it."""
@@ -424,12 +407,12 @@ class Module(ModuleCall, ModuleState):
             yield module
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        seen = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
             if recurse
             else [(prefix, self)]
         )
+        seen = set()
         for module_prefix, module in modules:
             for name, member in get_members_fn(module):
                 if member is None or member in seen:
@@ -437,6 +420,19 @@ class Module(ModuleCall, ModuleState):
                 if remove_duplicate:
                     seen.add(member)
                 yield (f"{module_prefix}.{name}" if module_prefix else name), member
+
+    def _members(self, table, prefix, recurse, once, names):
+        """What this module, and those below it, have in a table of that name."""
+        if not _C.has_methods_of(self, Module, "_named_members"):
+            found = self._named_members(lambda m: getattr(m, table).items(), prefix, recurse, once)
+            return found if names else (member for _, member in found)
+        if not recurse:
+            modules = ((prefix, self),)
+        elif _C.has_methods_of(self, Module, "named_modules"):
+            modules = _C.walk_modules(self, None, prefix, once)
+        else:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=once)
+        return _C.walk_members(modules, table, once, names)
 
     def named_parameters(
         self, prefix="", recurse=True, remove_duplicate=True
@@ -447,21 +443,27 @@ class Module(ModuleCall, ModuleState):
         >>> [(name, tuple(p.shape)) for name, p in nn.Linear(2, 3).named_parameters()]
         [('weight', (3, 2)), ('bias', (3,))]
         """
-        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        yield from self._members("_parameters", prefix, recurse, remove_duplicate, True)
 
     def parameters(self, recurse=True) -> Iterator[Parameter]:
         """All parameters, as optimizers take them."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        if _C.has_methods_of(self, Module, "named_parameters"):
+            yield from self._members("_parameters", "", recurse, True, False)
+        else:
+            for _, param in self.named_parameters(recurse=recurse):
+                yield param
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Tensor]]:
         """All buffers with their dotted names."""
-        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        yield from self._members("_buffers", prefix, recurse, remove_duplicate, True)
 
     def buffers(self, recurse=True) -> Iterator[Tensor]:
         """All buffers."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        if _C.has_methods_of(self, Module, "named_buffers"):
+            yield from self._members("_buffers", "", recurse, True, False)
+        else:
+            for _, buffer in self.named_buffers(recurse=recurse):
+                yield buffer
 
     # Changing all at once
 
@@ -643,7 +645,11 @@ class Module(ModuleCall, ModuleState):
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
-        for module in self.children():
+        if _C.has_methods_of(self, Module, "children", "named_children"):
+            children = [module for module in dict.fromkeys(self._modules.values()) if module is not None]
+        else:
+            children = list(self.children())
+        for module in children:
             module.train(mode)
         return self
 
@@ -699,6 +705,7 @@ class Module(ModuleCall, ModuleState):
 
 _C.find_in_tables(Module, ("_parameters", "_modules", "_buffers"))
 _C.call_natively(Module, ModuleCall.__call__, _note_module)
+_C.set_plain_walk(Module.named_modules)
 
 
 def _addindent(text, spaces):
