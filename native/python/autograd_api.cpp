@@ -376,6 +376,8 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (!PyType_Check(args[1]))
       failf(PyExc_TypeError, "cls must be a type (got %s)", Py_TYPE(args[1])->tp_name);
     Tensor* t = tensor_argument(args[0], "as_subclass");
+    if (is_any_sparse(t))  // of which there is no other view: it says so
+      checked(PyObject_CallMethod(args[0], is_sparse(t) ? "untyped_storage" : "stride", nullptr));
     static Primitive& alias = primitive("alias");
     TensorRef view = call_on(alias, t);
     // What stands for others inside a transform stays that; torch gives plain tensors back, too.

@@ -134,10 +134,12 @@ class Rows {
     return usual(scalars);
   }
 
-  void note_writes() {
+  // As often as torch writes them: those of the columns `twice` are multiplied first, and added to then.
+  void note_writes(unsigned twice = 0) {
     for (const Row& row : rows_) {
       for (int c = 0; c < columns_; c++) {
         if (row.tensors[c] && (written_ >> c & 1)) note_write(row.tensors[c]);
+        if (row.tensors[c] && (twice >> c & 1)) note_write(row.tensors[c]);
       }
     }
   }
@@ -256,7 +258,7 @@ PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
           s.step_size = lr / (1 - std::pow(s.beta1, double(step)));
           s.root = std::sqrt(1 - std::pow(s.beta2, double(step)));
         });
-    rows.note_writes();
+    rows.note_writes(decoupled && weight_decay != 0 ? 0b1001 : 0b1000);
     Py_RETURN_TRUE;
   });
 }

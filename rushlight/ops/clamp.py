@@ -128,6 +128,13 @@ def _clamp_onto(name, self, min, max):
         return _C.in_place(op, *args)
     except RuntimeError as error:
         _C.check_inplace(self)  # which torch asks first
+        shapes = "must match the size" in str(error)
+        if name != "clamp_" and not shapes and isinstance(max if min is None else min, Tensor):
+            common = _C.result_type(self, max if min is None else min)
+            if common.is_complex and not self.is_complex():
+                wide, own = type_name(common), type_name(self.dtype)
+                words = f"result type {wide} can't be cast to the desired output type {own}"
+                raise RuntimeError(words) from None
         _refuse_complex_bounds(name, self, min, max, error)
         said, own = str(error).partition("\n")[0], type_name(self.dtype)
         numbers = not any(isinstance(bound, Tensor) for bound in args[1:])

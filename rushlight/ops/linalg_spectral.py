@@ -115,8 +115,10 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
     if ord == "nuc" or abs(ord) == 2:
         _check_floating(name, x, False)
         values = _singular_values(x, dim)
-        if ord == "nuc" or (ord == 2 and not values.shape[-1]):
+        if ord == "nuc":
             result = values.sum(-1)
+        elif ord == 2 and not values.shape[-1]:
+            result = values.detach().sum(-1)  # of nothing: a constant, as in torch
         else:
             result = values.amax(-1) if ord > 0 else values.amin(-1)
         return finish(_kept(result, dim, keepdim), out)
@@ -125,7 +127,7 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
     sums = vector_norm(x, 1, rows, keepdim)
     cols -= not keepdim and rows < cols
     if not sums.shape[cols] and ord > 0:
-        result = sums.sum(cols, keepdim)
+        result = sums.detach().sum(cols, keepdim)
     else:
         result = sums.amax(cols, keepdim) if ord > 0 else sums.amin(cols, keepdim)
     return finish(result, out)

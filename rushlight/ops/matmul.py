@@ -435,7 +435,9 @@ def addr_(self, vec1, vec2, *, beta=1, alpha=1):
     """In-place version of addr."""
     if beta.__class__ is bool or alpha.__class__ is bool:
         _check_boolean(self, vec1, vec2, beta, alpha)
-    check_apart_elements(self, (vec1, vec2))
+    _C.check_inplace(self)
+    if self.dim() == 2:
+        check_apart_elements(self, (vec1, vec2))
     return _C.in_place(ops.addr, self, vec1, vec2, _number(beta), _number(alpha))
 
 

@@ -68,7 +68,9 @@ class Adamax(GroupOptimizer):
             param, grad = real_view(param), real_view(grad)
             mean, largest = real_view(state["exp_avg"]), real_view(state["exp_inf"])
             mean.lerp_(grad, 1 - beta1)
-            largest.copy_(rushlight.maximum(largest * beta2, grad.abs().add_(eps)))
+            size = grad.abs().add_(eps)
+            largest.mul_(beta2)
+            largest.copy_(rushlight.maximum(largest.clone() if largest.requires_grad else largest, size))
             param.addcdiv_(mean, largest, value=-lr / (1 - beta1**step))
 
 

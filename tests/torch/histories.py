@@ -150,7 +150,10 @@ def _overlap(torch, text, tensors):
             return True
         if places:
             lying.setdefault(tensors[name].untyped_storage().data_ptr(), []).append(places)
-    return any(places != where[0] or (products and where[1:]) for where in lying.values() for places in where)
+    twice = products and any(len(re.findall(rf"\b{name}\b", text)) > 1 for name in tensors)
+    return twice or any(
+        places != where[0] or (products and where[1:]) for where in lying.values() for places in where
+    )
 
 
 def _shares_memory(text, tensors):

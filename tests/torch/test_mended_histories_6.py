@@ -59,8 +59,8 @@ def cases(torch):
     def _():
         told, functions = [], [
             lambda d: d * d, lambda d: d * 2, lambda d: d.sin(), lambda d: d.exp(), lambda d: d / d,
-            lambda d: d**2, lambda d: d.sigmoid(), lambda d: d.mean(), lambda d: d.softmax(0), lambda d: d + 1,
-            lambda d: d.norm(), lambda d: d.clone().mul_(d), lambda d: d.tanh(),
+            lambda d: d**2, lambda d: d.sigmoid(), lambda d: d.mean(), lambda d: d.softmax(0),
+            lambda d: d + 1, lambda d: d.norm(), lambda d: d.clone().mul_(d), lambda d: d.tanh(),
             lambda d: d.cumsum(0), lambda d: torch.where(d > 0, d, d),
         ]  # fmt: skip
         for function in functions:
@@ -80,6 +80,58 @@ def cases(torch):
         w, z = torch.rand(2, requires_grad=True), torch.rand(2) + 1j
         names = ("clamp_", "clamp_min_", "clamp_max_")
         return [err(lambda name=name: getattr(w, name)(z)) for name in names]
+
+    @case("steps of optimisers are counted as torch writes")
+    def _():
+        told, options = [], ({}, {"weight_decay": 0.1}, {"amsgrad": True}, {"maximize": True})
+        for name in ("SGD", "Adam", "AdamW", "RMSprop", "NAdam", "RAdam", "Adamax", "Adadelta", "Adagrad"):
+            for foreach in (False, None):
+                for more in options:
+                    if "amsgrad" in more and not name.startswith("Adam"):
+                        continue
+                    w = torch.rand(2, 2, requires_grad=True)
+                    optimiser = err(getattr(torch.optim, name), [w], lr=0.1, foreach=foreach, **more)
+                    for _ in range(2 * (not isinstance(optimiser, str))):
+                        w.grad = torch.ones(2, 2)
+                        optimiser.step()
+                        state = optimiser.state[w].items()
+                        kept = [
+                            (key, v._version) for key, v in state if isinstance(v, torch.Tensor) and v.dim()
+                        ]
+                        told.append((name, w._version, w.grad._version, kept))
+        return told
+
+    @case("norms of empty matrices are constants")
+    def _():
+        told = []
+        for sizes in ((0, 2), (2, 0), (0, 0), (3, 0, 2), (2, 2)):
+            for order in (2, 1, float("inf"), "fro", "nuc"):
+                made = err(torch.linalg.norm, torch.zeros(sizes, requires_grad=True) * 2, order, (0, 1))
+                told.append(made if isinstance(made, str) else (made.requires_grad, made.tolist()))
+        return told
+
+    @case("a sparse tensor of a class of its own is refused")
+    def _():
+        class Sub(torch.Tensor):
+            pass
+
+        makes = [lambda x: x.to_sparse(), lambda x: x.to_sparse_csr(), lambda x: x.to_sparse_csc()]
+        makes.append(lambda x: x.to_sparse_bsr((1, 1)))
+        eye = torch.eye(2)
+        return [err(lambda m=m: m(eye).as_subclass(Sub)) for m in makes] + [
+            err(lambda m=m: m(eye.as_subclass(Sub)).to_dense()) for m in makes
+        ]
+
+    @case("what is wrong with a view of other bytes, and with an outer product")
+    def _():
+        narrow, w = torch.rand(2, 2, dtype=torch.bfloat16), torch.rand(2, 2, requires_grad=True)
+        flat, plain = torch.rand(4), torch.rand(2, 2)
+        return [
+            err(narrow.t().view, torch.complex64), err(narrow.t().view, torch.float32),
+            err(torch.rand(3, 2).t().view, torch.float64), err(torch.rand(2, 4).t().view, torch.float64),
+            err(w.addr_, w[0], w[1]), err(flat.addr_, flat[:2], flat[2:]),
+            err(plain.addr_, plain[0], plain[1]), err(plain.clamp_min_, plain + 1j), err(plain.clamp_max_, plain + 1j),
+        ]  # fmt: skip
 
     @case("an output is written once, whoever looks on")
     def _():
