@@ -98,8 +98,9 @@ def _transformer_encoder_layer_fwd(
         inner = (gelu if use_gelu else relu)(linear(x, ffn_weight_1, ffn_bias_1))
         return linear(inner, ffn_weight_2, ffn_bias_2)
 
+    # Of two operands that lie otherwise the first says how the sum lies: in order, as in torch.
     if norm_first:
-        src = src + attend(norm(src, norm_weight_1, norm_bias_1))
-        return src + feed(norm(src, norm_weight_2, norm_bias_2))
-    src = norm(src + attend(src), norm_weight_1, norm_bias_1)
-    return norm(src + feed(src), norm_weight_2, norm_bias_2)
+        src = attend(norm(src, norm_weight_1, norm_bias_1)) + src
+        return feed(norm(src, norm_weight_2, norm_bias_2)) + src
+    src = norm(attend(src) + src, norm_weight_1, norm_bias_1)
+    return norm(feed(src) + src, norm_weight_2, norm_bias_2)
