@@ -271,16 +271,14 @@ class OpOverloadPacket:
     def _fitting(self, args: tuple, kwargs: dict) -> Any:
         """The schema of the first overload that takes these arguments, None if none has one; if all refuse
         them, the error says why each does."""
-        refusals, known = [], True
+        refusals = []
         for name in self._overload_names:
-            schema = getattr(self, name)._declared  # those of numbers and lists only have none here
-            known = known and schema is not None
-            if schema:
+            if schema := getattr(self, name)._declared:  # those of numbers and lists only have none here
                 refusal = schema.refusal(args, kwargs)
                 if refusal is None:
                     return schema
                 refusals.append(refusal)
-        if refusals and known:
+        if refusals:
             text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
             raise RuntimeError(("" if len(self._overload_names) == 1 else text) + "\n\n".join(refusals))
         return None
