@@ -287,9 +287,13 @@ PyObject* group_norm_call(PyObject* const* args, Py_ssize_t positional, PyObject
   Tensor* t = positional >= 2 && positional <= 5 && no_keywords(kwnames) ? plain_tensor(args[0]) : nullptr;
   int64_t groups;
   if (!t || t->ndim < 2 || !read_plain_int(args[1], groups) || groups < 1) return nullptr;
+  bool copies = !t->is_contiguous();
   for (Py_ssize_t i = 2; i < std::min<Py_ssize_t>(positional, 4); i++) {
-    if (args[i] != Py_None && !plain_tensor(args[i])) return nullptr;
+    if (args[i] == Py_None) continue;
+    if (!plain_tensor(args[i])) return nullptr;
+    copies |= !as_tensor(args[i])->is_contiguous();
   }
+  if (copies && recording()) return nullptr;  // of which torch's graph has the copies
   if (positional == 5 && !PyFloat_CheckExact(args[4])) return nullptr;
   int64_t values = t->size(0) * t->size(1) / groups;
   for (int d = 2; d < t->ndim; d++) values *= t->size(d);

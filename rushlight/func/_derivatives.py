@@ -469,7 +469,7 @@ def _single(pull: Callable, cotangents: Any) -> Any:
     if rows != 1:
         return mapped(pull, cotangents)
     found = pull(tree_map(lambda x: x[0], cotangents))
-    return tree_map(lambda x: x.unsqueeze(0), found)
+    return tree_map(lambda x: x.unsqueeze(0) if _C.is_leveled(x) else _C.forget_base(x.unsqueeze(0)), found)
 
 
 def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:

@@ -164,7 +164,11 @@ def _in_steps(name: str, steps: Callable) -> None:
 
 # Lines are images of one row, which costs a view on both sides; a weight is turned, and a batch of rows or
 # matrices made one.
+def _as_image(apart: Any, x: Tensor, *args: Any, name: str) -> Any:
+    return apart.PARTS[name](x, *args) if x.dim() in (2, 3) else NotImplemented  # refused before it is seen
+
+
 for _name in ("avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "max_pool1d_with_indices"):
-    _in_steps(_name, lambda apart, *args, name=_name: apart.PARTS[name](*args))
+    _in_steps(_name, functools.partial(_as_image, name=_name))
 for _name in ("matmul_nd", "linear", "linear_unbiased", "linear_nd_unbiased", "vecmat"):
     _in_steps(_name, lambda apart, *args, name=_name: apart.PARTS[name](*args))

@@ -195,6 +195,10 @@ def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="me
     return "SmoothL1LossBackward0", kept, (input, target)
 
 
+_huber = saving(
+    "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
+    reduction="mean", delta=1.0,
+)  # fmt: skip
 _LOSS = "self target {} size_average reduce reduction"
 _entropy = saving(
     "BinaryCrossEntropyBackward0", _LOSS.format("weight"), "self target weight reduction",
@@ -295,12 +299,12 @@ def _slice_scatter(input, src, dim=0, start=None, end=None, step=1, **kwargs):
 
 
 def _diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
-    return "DiagonalScatterBackward0", {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return "DiagonalScatterBackward0", {"offset": offset, "dim1": dim1, "dim2": dim2}, (input, src)
 
 
 def _as_strided_scatter(input, src, size, stride, storage_offset=None):
     kept = {"size": tuple(size), "stride": tuple(stride), "storage_offset": storage_offset}
-    return "AsStridedScatterBackward0", kept
+    return "AsStridedScatterBackward0", kept, (input, src)
 
 
 def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, *args, **kwargs):
@@ -410,14 +414,16 @@ COMPOSED: dict[str, Any] = {
     "divide_": _div,
     "expand_copy": "ExpandBackward0_copy",
     "glu": _keeping("GluBackward0", "dim", itself=True, dim=-1),
-    "huber_loss": saving(
-        "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
-        reduction="mean", delta=1.0,
+    "huber_loss": lambda input, target, *args, **kwargs: (
+        _huber(input, target, *args, **kwargs) if input.size() == target.size() else None  # as smooth_l1_loss
     ),
     "gru_cell": "=AddBackward0",
     "lstm_cell": "=MulBackward0",
     "kron": "=UnsafeViewBackward0",
     "logaddexp": saving("LogaddexpBackward0", "self other", "self other", "self other"),
+    "logsigmoid": lambda input, **kwargs: (
+        None if input.is_contiguous() else ("LogSigmoidBackward0", _kept(self=input), (input,))
+    ),
     "logit": _keeping("LogitBackward0", "eps", itself=True, eps=None),
     "logit_": _logit_,
     "logsumexp": _logsumexp,
@@ -442,7 +448,7 @@ COMPOSED: dict[str, Any] = {
     "permute_copy": _keeping("PermuteBackward0_copy", "dims", dims=()),
     "pixel_shuffle": _keeping("PixelShuffleBackward0", "upscale_factor", upscale_factor=None),
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),
-    "polar": lambda abs, angle, **kwargs: ("PolarBackward0", _kept(result=...)),
+    "polar": lambda abs, angle, **kwargs: ("PolarBackward0", _kept(result=...), (abs, angle)),
     **dict.fromkeys(
         ("renorm", "renorm_"),
         _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),

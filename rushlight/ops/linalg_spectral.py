@@ -377,7 +377,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
                 f"dimension {d}"
             )
     batch = FUNCTIONS["broadcast_shapes"](*sizes)
-    A, B = input.expand(*batch, m, n), right.expand(*batch, *right.shape[-2:])
+    A, B = (t if t.shape[:-2] == batch else t.expand(*batch, *t.shape[-2:]) for t in (input, right))
     with no_grad():
         x, rank, values = ops.linalg_lstsq(A, B, float(rcond), driver)
         rank, values = (_without_repeats(t, sizes[0]) for t in (rank, values))
@@ -388,10 +388,12 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
         none = input.new_empty(0, dtype=_C.int64)
         rank = none if driver == "gels" else rank.to(_C.int64)
         values = values if driver in ("gelsd", "gelss") else values.new_empty(0)
+    solution, since = _C.forget_base(solution), _C.next_sequence()
     if records(A) or records(B):
         solution, residuals = ops.linalg_lstsq_given(A, B, (solution, residuals))
     if vector:
-        solution = solution.squeeze(-1)
+        solution = _C.forget_base(solution.squeeze(-1))
+        _C.name_node(solution, "LinalgLstsqBackward0", since, {}, (input, b))
     return several("linalg_lstsq", (solution, residuals, rank, values), out)
 
 

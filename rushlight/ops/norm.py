@@ -317,6 +317,7 @@ def _rms_norm(input, normalized_shape, weight, eps, recorded):
     if eps is None:
         eps = _EPSILON.get(dtype, 0.0)
     if recorded == 2:  # for its own gradient the weight needs what it is multiplied with
+        _check_scale(weight, list(map(operator.index, normalized_shape)))
         wide = input.float() if dtype in _HALF else input
         return (ops.rms_norm(wide, None, normalized_shape, eps)[0] * weight).to(dtype)
     if recorded and dtype in _HALF:  # torch keeps a wider copy: the input may be written to
@@ -329,6 +330,14 @@ _FLOAT, _HALF = _C.float32, (_C.float16, _C.bfloat16)
 _EPSILON = {_C.float64: 2.0**-52, _C.float32: 2.0**-23, _C.float16: 2.0**-23, _C.bfloat16: 2.0**-23}
 
 
+def _check_scale(weight, shape):
+    if weight is not None and list(weight.shape) != shape:
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {shape}"
+        )
+
+
 def _composed_rms_norm(x, normalized_shape, weight, eps):
     if eps is None:
         eps = 2.0**-52 if x.dtype in (_C.float64, _C.complex128) else 2.0**-23
@@ -338,11 +347,7 @@ def _composed_rms_norm(x, normalized_shape, weight, eps):
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
             "but got normalized_shape = []"
         )
-    if weight is not None and list(weight.shape) != shape:
-        raise RuntimeError(
-            f"Expected weight to be of same shape as normalized_shape, but got weight of shape "
-            f"{list(weight.shape)} and normalized_shape = {shape}"
-        )
+    _check_scale(weight, shape)
     if len(shape) > x.dim():
         raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {x.dim()}")
     if list(x.shape[x.dim() - len(shape) :]) != shape:
@@ -365,7 +370,16 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     """
     if isinstance(input, Tensor) and input.dim() < 2:
         input.size(1)  # torch's IndexError
+    if _recorded(input, weight, bias):  # torch's graph has the copies that its kernel reads
+        input, weight, bias = _in_order(input), _in_order(weight), _in_order(bias)
     return ops.native_group_norm(input, weight, bias, num_groups, eps)[0]
+
+
+def _in_order(x):
+    if not isinstance(x, Tensor) or x.is_contiguous():
+        return x
+    last = {4: channels_last, 5: channels_last_3d}.get(x.dim())
+    return x if last is not None and x.is_contiguous(memory_format=last) else x.contiguous()
 
 
 @function

@@ -1,5 +1,6 @@
 """What programs about histories found in views that turn a tensor, in modes and in transforms."""
 
+import contextlib
 import importlib
 
 import pytest
@@ -130,8 +131,56 @@ def cases(torch):
             err(narrow.t().view, torch.complex64), err(narrow.t().view, torch.float32),
             err(torch.rand(3, 2).t().view, torch.float64), err(torch.rand(2, 4).t().view, torch.float64),
             err(w.addr_, w[0], w[1]), err(flat.addr_, flat[:2], flat[2:]),
-            err(plain.addr_, plain[0], plain[1]), err(plain.clamp_min_, plain + 1j), err(plain.clamp_max_, plain + 1j),
+            err(plain.addr_, plain[0], plain[1]), err(plain.clamp_min_, plain + 1j),
+            err(plain.clamp_max_, plain + 1j),
         ]  # fmt: skip
+
+    F = torch.nn.functional
+    calls = {
+        "huber": lambda a, b: F.huber_loss(a, b),
+        "huber of a row": lambda a, b: F.huber_loss(a[0], b),
+        "huber by a row": lambda a, b: F.huber_loss(a, b[0], reduction="none", delta=0.5),
+        "logsigmoid": lambda a, b: F.logsigmoid(a),
+        "polar": lambda a, b: torch.polar(a, b),
+        "polar by a constant": lambda a, b: torch.polar(a, b.detach()),
+        "gumbel": lambda a, b: F.gumbel_softmax(a),
+        "hard gumbel": lambda a, b: F.gumbel_softmax(a, hard=True),
+        "rrelu": lambda a, b: F.rrelu(a - 0.5),
+        "rrelu in training": lambda a, b: F.rrelu(a - 0.5, training=True),
+        "group norm": lambda a, b: F.group_norm(a, 1),
+        "weighted group norm": lambda a, b: F.group_norm(a, 2, b[0], b[1]),
+        "lstsq": lambda a, b: torch.linalg.lstsq(a, b)[0],
+        "lstsq of a vector": lambda a, b: torch.linalg.lstsq(a, b[0].detach())[0],
+        "as_strided_scatter": lambda a, b: torch.as_strided_scatter(a.contiguous(), b[0], (2,), (1,)),
+        "diagonal_scatter": lambda a, b: torch.diagonal_scatter(a, b[0]),
+        "rms norm": lambda a, b: F.rms_norm(a[:, :1], (1,), b[0]),
+        "jacrev": lambda a, b: torch.func.jacrev(lambda q: (q * q).sum())(b[0]),
+        "jacrev of a number": lambda a, b: torch.func.jacrev(lambda q: q * q)(b[0, 0]),
+    }
+
+    def recorded(call, wanted, turned, hooked):
+        torch.manual_seed(3)
+        a, b = (torch.rand(2, 2, dtype=torch.float64) + 0.2 for _ in range(2))
+        a, b = (a.t(), b.t()) if turned else (a, b)
+        a.requires_grad_(wanted != "none")
+        b.requires_grad_(wanted == "both")
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda v: v.clone(), lambda v: v)
+        with hooks if hooked else contextlib.nullcontext():
+            made = err(call, a, b)
+        if isinstance(made, str):
+            return made
+        base = made._base is not None and tuple(made._base.shape)
+        numbers = torch.view_as_real(made.detach() + 0j).reshape(-1).tolist()
+        return seen(made), base, [round(x, 5) for x in numbers]
+
+    for name, call in calls.items():
+        for wanted in ("both", "first", "none"):
+
+            @case(f"{name} is recorded as torch does: {wanted}")
+            def _(call=call, wanted=wanted, hooks=(False, True) if "polar" not in name else (False,)):
+                return [
+                    recorded(call, wanted, turned, hooked) for turned in (False, True) for hooked in hooks
+                ]
 
     @case("an output is written once, whoever looks on")
     def _():

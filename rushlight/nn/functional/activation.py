@@ -297,7 +297,7 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         slope = (lower + (not both and upper)) / 2
         if not inplace and looked_on(input):  # torch's node keeps factors that were not drawn
             kept = {"noise": rushlight.zeros_like(input), "self": input}
-            return one_node(lambda x: leaky_relu(x.contiguous(), slope), (input,), _RRELU, kept)
+            return one_node(lambda x: leaky_relu(x.contiguous(), slope), (input,), _RRELU, kept, (input,))
         return leaky_relu(input if inplace else input.contiguous(), slope, inplace)
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)
     if input.dtype == rushlight.float16:
@@ -317,11 +317,12 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
         draw = functools.partial(drawn.uniform_, *bounds.tolist(), generator=generator)
         top = _C.top_level()
         _ = draw() if top is None else _C.below_level(top[0], draw)  # torch takes no notice of it in a batch
-        slope = rushlight.ones_like(input).masked_scatter(below, drawn.to(input.dtype))
+        ones = rushlight.ones_like(input, memory_format=rushlight.contiguous_format)
+        slope = ones.masked_scatter(below, drawn.to(input.dtype))
     if not inplace and looked_on(input):
         kept = {"noise": slope, "self": input}
-        return one_node(lambda x: _straight(x) * slope, (input,), _RRELU, kept)
-    return input.mul_(slope) if inplace else _straight(input) * slope
+        return one_node(lambda x: slope * _straight(x), (input,), _RRELU, kept, (input,))
+    return input.mul_(slope) if inplace else slope * _straight(input)
 
 
 @functional
@@ -614,10 +615,12 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
-    gumbels = -rushlight.empty_like(logits).exponential_().log()
+    drawn = rushlight.empty_like(logits, memory_format=rushlight.contiguous_format)
+    gumbels = -drawn.exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = rushlight.zeros_like(logits).scatter_(dim, index, 1.0)
+    nothing = rushlight.zeros_like(logits, memory_format=rushlight.contiguous_format)
+    one_hot = nothing.scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft

@@ -147,7 +147,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     tensor([0.1250, 4.0000])
     """
     size = input.size()
-    input, target = _alike(input, target)
+    if size != target.size():
+        input, target = _alike(input, target)
+        if weight is None:
+            return huber_loss(input, target, reduction, delta)
     if weight is None:
         reduction = check_reduction(reduction)
     if not delta > 0:
