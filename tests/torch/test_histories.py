@@ -99,8 +99,7 @@ def excuse(told, mine, theirs, statements):
     recorded = "create_graph" in torchs[0] or "torch.func." in torchs[0]
     if steps and (recorded or torchs[0] in ("grad", "tangent", "node", "func")):
         return "a gradient that is recorded in other steps"
-    of_a_pool = "pool1d(" in torchs[0]  # whose lines torch takes for images, and makes views of
-    if told.startswith("base: ") and (told.endswith(" / None") or of_a_pool) and torchs[0] in statements:
+    if told.startswith("base: ") and told.endswith(" / None") and torchs[0] in statements:
         return "a result that is a view of what torch made before"
     if re.match(r"\w+\.logical_\w+_\(", str(ours[0])) and "in-place operation" in str(ours[2:]):
         return "a leaf that an undifferentiable write replaces"

@@ -322,7 +322,7 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
     if not inplace and looked_on(input):
         kept = {"noise": slope, "self": input}
         return one_node(lambda x: slope * _straight(x), (input,), _RRELU, kept, (input,))
-    return input.mul_(slope) if inplace else slope * _straight(input)
+    return input.mul_(slope) if inplace else _straight(input.contiguous()) * slope
 
 
 @functional
