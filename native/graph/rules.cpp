@@ -694,15 +694,10 @@ void check_kept(Node* node, Tensor* alias, uint32_t version, int out) {
   if (counter_of(alias)->version != version) refuse_modified(node, alias, version, out);
 }
 
-namespace {
-
-// Whether a result is kept as it is, because it has no derivative in torch. A class detaches its own.
 bool keeps_whole(const Node* node, const Tensor* result, int out) {
   if (node->kind != Node::operation || dispatches(result)) return false;
   return primitive_number(node->op->number)->undetached >> out & 1;
 }
-
-}  // namespace
 
 Ref<PyObject> unpack(Node* node, int at, int out) {
   const Saved& saved = node->saved[at];

@@ -10,6 +10,8 @@ namespace rl {
 Ref<PyObject> unpack(Node* node, int at, int out);
 // The same check alone, for a value that is shown and not used (Note [what composed operations keep]).
 void check_kept(Node* node, Tensor* alias, uint32_t version, int out = -1);
+// Whether a result is kept as it is, because it has no derivative in torch. A class detaches its own.
+bool keeps_whole(const Node* node, const Tensor* result, int out);
 
 // An operation that no gradient reaches reads what it saved all the same, as in torch: a program is told that
 // it was written or freed.

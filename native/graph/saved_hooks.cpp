@@ -157,7 +157,8 @@ Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, in
   Node* history = out >= 0 ? node : packed->history;
   TensorRef tangent = packed_tangent(packed);
   if (!is_differentiable(t->dtype) || !(history || t->requires_grad() || tangent)) return share(t->object());
-  TensorRef with = asks_dispatch(t) && !unseen ? dispatched_detach(t) : new_alias(t);
+  bool told = asks_dispatch(t) && !unseen && !(out >= 0 && keeps_whole(node, t, out));
+  TensorRef with = told ? dispatched_detach(t) : new_alias(t);
   if (tangent) share_tangent(packed->dual, with.get());
   if (!history) return Ref<PyObject>(with.release_object());
   Py_INCREF(history->object());

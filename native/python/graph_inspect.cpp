@@ -502,7 +502,8 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   bool inner_view = !given && t->base() && Py_REFCNT(t->base()->object()) == 1;
   // A view that was written in place has its history from its base.
   std::string_view step = node->op->name;
-  if (step.starts_with("again") && node->extra && node->extra->kept) return;  // has been named
+  bool named = !name || node->op->node_name == name;
+  if (named && step.starts_with("again") && node->extra && node->extra->kept) return;
   bool repeated = given && t->extra && t->extra->steps && t->base() && t->base()->grad_fn &&
                   t->base()->grad_fn->kind == Node::copy_slices;
   bool from_base = step == "as_strided" ? name && *name != 'A' : repeated;

@@ -26,6 +26,12 @@ ops = _C.ops
 _NEEDS = (5, 0)  # which inputs want a gradient; ops/_rules.py
 
 
+def keep_whole(name: str, outputs: str) -> None:
+    """Has these outputs of the primitive kept as they are: they have no derivative in torch."""
+    primitive = getattr(ops, name)
+    primitive.set_undetached(_bits(primitive.outputs, outputs))
+
+
 def seen(
     name: str,
     joint: Callable | None = None,
@@ -40,7 +46,7 @@ def seen(
     complex numbers."""
     primitive = getattr(ops, name)
     if undetached:
-        primitive.set_undetached(_bits(primitive.outputs, undetached))
+        keep_whole(name, undetached)
     values: list[tuple[int, int]] = []
     calls = []
     for input_name, rule in ({"": joint} if joint else rules).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._aten_layers import RESAMPLED, each, group_norm_sizes, reduction_number, resampled
 from rushlight._ops import handle_named
-from rushlight._seen._table import ops, seen, show
+from rushlight._seen._table import keep_whole, ops, seen, show
 from rushlight._seen._whole import whole
 from rushlight.ops.norm import _check_features
 
@@ -172,6 +172,8 @@ whole(
 )
 seen("native_layer_norm", _layer_norm, undetached="mean rstd")
 seen("native_group_norm", _group_norm, undefined=True)
+for _name in ("linalg_solve", "linalg_det", "linalg_slogdet"):  # the factors have no derivative in torch
+    keep_whole(_name, "LU pivots")
 
 # ---- losses
 

@@ -117,10 +117,6 @@ def excuse(told, mine, theirs, statements):
         return "data given in inference mode"
     if given_data and "Inference tensors do not track version counter." in torchs:
         return "data given in inference mode"
-    if told.startswith("numbers: ") and any(
-        "saved_tensors_hooks(lambda v: v.mul_" in text for text in statements
-    ):
-        return "a hook that writes what it is to keep"
     if told.startswith("strides: ") and "functional.jvp(" in torchs[0]:
         return "a sum of terms in another order"
     return None

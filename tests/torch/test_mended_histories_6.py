@@ -177,10 +177,39 @@ def cases(torch):
         for wanted in ("both", "first", "none"):
 
             @case(f"{name} is recorded as torch does: {wanted}")
-            def _(call=call, wanted=wanted, hooks=(False, True) if "polar" not in name else (False,)):
-                return [
-                    recorded(call, wanted, turned, hooked) for turned in (False, True) for hooked in hooks
-                ]
+            def _(call=call, wanted=wanted):
+                return [recorded(call, wanted, t, hooked) for t in (False, True) for hooked in (False, True)]
+
+    for name in ("layer_norm", "solve", "det", "slogdet", "cholesky", "mm"):
+
+        @case(f"what is detached for {name} while somebody looks on")
+        def _(name=name):
+            modes = importlib.import_module(f"{torch.__name__}.utils._python_dispatch")
+            told = []
+
+            class Mode(modes.TorchDispatchMode):
+                def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                    told.append(str(func).startswith("aten.detach"))
+                    return func(*args, **(kwargs or {}))
+
+            function = {
+                "layer_norm": lambda x, w: torch.nn.functional.layer_norm(x, (3,), w[0], w[1]),
+                "solve": torch.linalg.solve,
+                "det": lambda x, w: torch.det(x),
+                "slogdet": lambda x, w: torch.slogdet(x)[1],
+                "cholesky": lambda x, w: torch.linalg.cholesky(x @ x.mT + torch.eye(3)),
+                "mm": lambda x, w: x @ w,
+            }[name]
+            counts = []
+            for hooks in (False, True):
+                x, w = (torch.rand(3, 3, requires_grad=True) for _ in range(2))
+                keep = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+                with Mode(), keep if hooks else contextlib.nullcontext():
+                    made = function(x, w)
+                    counts.append(sum(told))
+                    torch.autograd.grad(made.sum(), (x, w), allow_unused=True)
+                counts.append(sum(told))
+            return counts
 
     @case("an output is written once, whoever looks on")
     def _():
