@@ -286,6 +286,15 @@ def _(torch):
     return [told(call) for call in calls]
 
 
+@case("torch's own operations are checked as those of a program are")
+def _(torch):
+    A, x = torch.ops.aten, torch.arange(3.0, requires_grad=True)
+    check = import_module(f"{torch.__name__}.library").opcheck
+    found = [check(A.sin.default, (x,)), check(A.mul.Tensor, (x, x), test_utils="test_schema")]
+    found += [check(A.add_.Tensor, (x.detach(), x.detach()), test_utils=["test_schema", "test_faketensor"])]
+    return found, told(lambda: check(A.sin.default, (x,), test_utils="blah")).partition(":")[0]
+
+
 @case("only modes are entered")
 def _(torch):
     stack = import_module(f"{torch.__name__}.utils._python_dispatch")._get_current_dispatch_mode_stack
