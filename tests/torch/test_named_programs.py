@@ -18,10 +18,10 @@ def mode_class(torch):
     return import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode
 
 
-def told(function, *args):
+def told(function, *args, **options):
     """What a call gives; of an error the type and what stands before the list of those who were asked."""
     try:
-        return function(*args)
+        return function(*args, **options)
     except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
@@ -293,6 +293,23 @@ def _(torch):
     found = [check(A.sin.default, (x,)), check(A.mul.Tensor, (x, x), test_utils="test_schema")]
     found += [check(A.add_.Tensor, (x.detach(), x.detach()), test_utils=["test_schema", "test_faketensor"])]
     return found, told(lambda: check(A.sin.default, (x,), test_utils="blah")).partition(":")[0]
+
+
+@case("a right inverse of another dtype is refused, unsafe or not")
+def _(torch):
+    parametrize = import_module(f"{torch.__name__}.nn.utils.parametrize")
+
+    class Doubled(torch.nn.Module):
+        def forward(self, x):
+            return x.float()
+
+        def right_inverse(self, x):
+            return x.double()
+
+    register = parametrize.register_parametrization
+    return [
+        told(register, torch.nn.Linear(2, 2), "weight", Doubled(), unsafe=unsafe) for unsafe in (False, True)
+    ]
 
 
 @case("only modes are entered")
