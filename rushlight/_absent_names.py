@@ -97,7 +97,12 @@ _functorch.functional_call: functional_call=nn.utils.stateless.func_functional_c
 _functorch.batch_norm_replacement:
     replace_all_batch_norm_modules_=func._modules.replace_all_batch_norm_modules_
     batch_norm_without_running_stats=func._modules.batch_norm_without_running_stats
-_functorch.autograd_function: VmapInfo=func._function.VmapInfo CtxCustomSave=func._function.CtxCustomSave *
+_functorch.autograd_function: VmapInfo=func._function.VmapInfo CtxCustomSave=func._function.CtxCustomSave
+    WrappedCtx=func._parts.WrappedCtx CtxWithSavedTensors=func._parts.CtxWithSavedTensors
+    NO_OUT_DIMS=func._parts.NO_OUT_DIMS reductify=func._parts.reductify
+    reductify_leaf=func._parts.reductify_leaf has_overridden_vmap_rule=func._parts.has_overridden_vmap_rule
+    enable_single_level_autograd_function=func._allowed.enable_single_level_autograd_function
+    validate_vmap_returns_tuple_of_two_elements=func._parts.validate_vmap_returns_tuple_of_two_elements *
 _functorch.pyfunctorch: FuncTorchInterpreter=func._interpreters.FuncTorchInterpreter
     FunctionalizeInterpreter=func._interpreters.FunctionalizeInterpreter
     GradInterpreter=func._interpreters.GradInterpreter

@@ -106,7 +106,7 @@ _PYTHON = _named("Python", "PythonTLSSnapshot")
 
 
 # Steps that are taken as the tensors and modes say: that they are asked for changes nothing.
-_INERT = _named("BackendSelect", "Functionalize", "PreDispatch", "PythonDispatcher")
+_INERT = _named("BackendSelect", "Functionalize", "PreDispatch", "PythonDispatcher", "FuncTorchBatched")
 
 
 class _Asked(threading.local):

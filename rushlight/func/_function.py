@@ -17,6 +17,7 @@ from rushlight import _C
 from rushlight._errors import module_of
 from rushlight.autograd.function import Function, _bind, _SingleLevelFunction
 from rushlight.func._allowed import allowed
+from rushlight.func._parts import validate_vmap_returns_tuple_of_two_elements
 from rushlight.func._tensor import BATCH, TAPE, Tensor
 from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 
@@ -163,11 +164,7 @@ def _in_batch(cls: Any, args: tuple, number: int, size: int, randomness: str) ->
         out_dims = whole.out_dims
     else:
         answer = _C.below_level(number, cls.vmap, VmapInfo(size, randomness), dims, *inner)
-        if not (isinstance(answer, tuple) and len(answer) == 2):
-            raise RuntimeError(
-                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
-                f"structure compatible with the output. Got a {type(answer)} instead"
-            )
+        validate_vmap_returns_tuple_of_two_elements(answer)
         outputs, out_dims = answer
     flat, spec = tree_flatten(outputs)
     places = _broadcast_to_and_flatten(out_dims, spec)

@@ -287,6 +287,76 @@ def _(torch):
     return found, torch._C._debug_only_are_vmap_fallback_warnings_enabled()
 
 
+@case("contexts around a context")
+def _(torch):
+    path = "_functorch.autograd_function."
+    Wrapped, Saved = of(torch, path + "WrappedCtx"), of(torch, path + "CtxWithSavedTensors")
+
+    class Plain:
+        foo = 1
+
+    class Own(Wrapped):
+        _pt_reserved_attrs = ("_pt_reserved_attrs", "_pt_inner_ctx", "_pt_own")
+
+        def __init__(self, ctx):
+            super().__init__(ctx)
+            self._pt_own = 3
+
+    plain = Plain()
+    own, taken = Own(plain), Plain()
+    own.bar, taken._pt_own = 5, 1
+    found = [
+        plain.bar,
+        own.foo,
+        own._pt_own,
+        hasattr(plain, "_pt_own"),
+        err(lambda: own.nope),
+        err(Own, taken),
+    ]
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            inner = Saved(ctx, (g,))
+            outer = Saved(inner, (g, g + 1))
+            outer.seen = inner.needs_input_grad
+            found.append((inner.saved_tensors, outer.saved_tensors, ctx.saved_tensors, ctx.seen))
+            return g * 2
+
+    Doubled.apply(torch.ones(2, requires_grad=True)).sum().backward()
+    return found
+
+
+@case("gradients that fit their inputs, in a batch")
+def _(torch):
+    path = "_functorch.autograd_function."
+    leaf, several = of(torch, path + "reductify_leaf"), of(torch, path + "reductify")
+    x, y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3, 4)
+    calls = [(None, None, 0, 2), (x, 0, None, 2), (x, None, None, 2), (x[0], None, 0, 2), (x[0], None, 1, 2)]
+    calls += [(x, 0, 1, 2), (x, 1, 0, 3), (x, 0, 0, 2, (3,)), (y, 0, 0, 2, (4,)), (y, 0, 1, 2, (1, 4))]
+    calls += [(x[0], None, 0, 2, (3,)), (y, 2, 0, 4, (3,)), (x, 0, 0, 2, (2,))]
+    check = of(torch, path + "validate_vmap_returns_tuple_of_two_elements")
+    refused = [err(check, answer) for answer in ((1, 2), (1,), (1, 2, 3), [1, 2])]
+    pairs = several((x, None), (0, None), (None, 0), 2), several(x, 0, None, 2), several(x, 0, 0, 2, ((3,),))
+    return [err(leaf, *call) for call in calls], pairs, refused, of(torch, path + "NO_OUT_DIMS")
+
+
+@case("transforms where the steps of the dispatcher are left out")
+def _(torch):
+    C = torch._C
+    x, guard = torch.arange(6.0).reshape(2, 3), C._ExcludeDispatchKeyGuard
+    with guard(C.DispatchKeySet(C.DispatchKey.FuncTorchBatched)):
+        mapped = torch.vmap(lambda x: x.sum(0))(x)
+    with guard(C.DispatchKeySet(C.DispatchKey.Autograd)):
+        pulled = torch.func.grad(torch.sin)(x[0, 0])
+    return mapped, pulled
+
+
 @case("paddings as ONNX has them, and compilers")
 def _(torch):
     prepare = of(torch, "onnx.symbolic_opset9._prepare_onnx_paddings")
