@@ -75,8 +75,10 @@ def opcheck(
             "opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
             f"torch.ops.aten.sin.default, got {type(op)}"
         )
-    own = isinstance(op, OpOverload) and op.namespace == "aten"
-    found: Any = _OfTorch(op) if own else _operator(op)
+    if isinstance(op, OpOverload) and op.namespace == "aten":
+        found: Any = _OfTorch(op)
+    else:
+        found = _operator(op)
     results: dict[str, Any] = {}
     for name in chosen:
         checks: dict[str, Callable] = {

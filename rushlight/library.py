@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import rushlight
+from rushlight import _above_kernels
 from rushlight._dispatching import REPLACED, replace_kernel, restore_kernel, run_kernel
 from rushlight._opcheck import OpCheckError, opcheck  # noqa: F401
 from rushlight._operators import OPERATORS, Operator
@@ -411,12 +412,23 @@ def _warn_of_override(schema: Any, key: str) -> None:
 
 def _replace(name: str, fn: Callable, key: str, with_keyset: bool) -> tuple[Any, str, Callable]:
     """Puts a function in the place of a kernel of torch's own."""
-    if key != "CPU":
+    if key == "AutocastCPU" and fn is fallthrough_kernel:
+        from rushlight.amp.autocast_mode import passed_by
+
+        handle = _reached(name)
+        _warn_of_override(handle._schema, key)
+        passed_by.append(handle._overloadpacket.__name__)
+        return handle, key, fn
+    if key != "CPU" and (key not in _above_kernels.KEYS or with_keyset or fn is fallthrough_kernel):
         raise NotImplementedError(
-            f"registering something for torch's own {name} at {key} is not implemented: only at CPU"
+            f"registering something for torch's own {name} at {key} is not implemented: only at CPU, at "
+            f"{', '.join(_above_kernels.KEYS)}, and what is not cast at AutocastCPU"
         )
     handle = _reached(name)
-    _warn_of_override(handle._schema, "CPU")
+    _warn_of_override(handle._schema, key)
+    if key != "CPU":
+        _above_kernels.put(handle, key, fn)
+        return handle, key, fn
     run = (
         functools.partial(fn, rushlight._C.DispatchKeySet(rushlight._C.DispatchKey.CPU))
         if with_keyset
@@ -424,6 +436,18 @@ def _replace(name: str, fn: Callable, key: str, with_keyset: bool) -> tuple[Any,
     )
     replace_kernel(handle, run)
     return handle, key, run
+
+
+def _put_back(handle: Any, key: str | None, fn: Callable) -> None:
+    """Undoes `_replace`."""
+    if key == "CPU":
+        restore_kernel(handle, fn)
+    elif key == "AutocastCPU":
+        from rushlight.amp.autocast_mode import passed_by
+
+        passed_by.remove(handle._overloadpacket.__name__)
+    else:
+        _above_kernels.take_back(handle, str(key), fn)
 
 
 class _SafeKernelFunction:
@@ -569,7 +593,7 @@ class _DispatchModule:
             op.forget()
         for op, device, fn in reversed(self._registered):
             if isinstance(op, OpOverload):
-                restore_kernel(op, fn)
+                _put_back(op, device, fn)
                 continue
             op.uncover(device, fn)
         self._defined.clear()

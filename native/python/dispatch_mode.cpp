@@ -190,11 +190,10 @@ bool asks_about(const Primitive& op, PyObject* const* args) {
 
 namespace {
 PyObject* parts = nullptr;  // owned dict: functions by the names of primitives
-}
+PyObject* above = nullptr;  // the same of what stands above kernels (rushlight/_above_kernels.py)
 
-Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
-  if (!(timing_now && measuring()) && !asks_about(op, args)) return {};
-  PyObject* function = PyDict_GetItemString(parts, op.name.c_str());
+Ref<PyObject> called_instead(PyObject* dict, const Primitive& op, PyObject* const* args) {
+  PyObject* function = dict ? PyDict_GetItemString(dict, op.name.c_str()) : nullptr;
   if (!function) return {};
   Ref<PyObject> kept = share(function);
   Ref<PyObject> result = checked(PyObject_Vectorcall(function, args, op.args.size(), nullptr));
@@ -207,6 +206,15 @@ Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
     right = is_tensor(PyTuple_GET_ITEM(result.get(), i));
   if (!right) failf(PyExc_TypeError, "the steps of %s must return its results", op.name.c_str());
   return result;
+}
+}  // namespace
+
+Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
+  if (above && PyDict_GET_SIZE(above)) {
+    if (Ref<PyObject> result = called_instead(above, op, args)) return result;
+  }
+  if (!(timing_now && measuring()) && !asks_about(op, args)) return {};
+  return called_instead(parts, op, args);
 }
 
 bool class_dispatches(PyTypeObject* type) {
@@ -349,19 +357,21 @@ PyObject* py_set_handler(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 // take_apart(dict): functions of the arguments of these primitives, made of torch's steps.
+// call_above({name: function}): the function is called in the place of a primitive, whoever looks on.
+template <PyObject** kept>
 PyObject* py_take_apart(PyObject*, PyObject* dict) {
   return guarded([&]() -> PyObject* {
-    if (!PyDict_CheckExact(dict)) fail(PyExc_TypeError, "take_apart: a dict expected");
+    if (!PyDict_CheckExact(dict)) fail(PyExc_TypeError, "a dict expected");
     PyObject *name, *function;
     Py_ssize_t at = 0;
     while (PyDict_Next(dict, &at, &name, &function)) {
       const char* text = PyUnicode_AsUTF8(name);
       if (!text) return nullptr;
       Primitive& op = primitive(text);
-      if (op.list_output) fail(PyExc_ValueError, "take_apart: a fixed number of outputs expected");
+      if (op.list_output) fail(PyExc_ValueError, "a fixed number of outputs expected");
       op.options |= Primitive::TAKEN_APART;
     }
-    Py_XSETREF(parts, Py_NewRef(dict));
+    Py_XSETREF(*kept, Py_NewRef(dict));
     Py_RETURN_NONE;
   });
 }
@@ -587,7 +597,8 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
-                           {"take_apart", py_take_apart, METH_O, nullptr},
+                           {"take_apart", py_take_apart<&parts>, METH_O, nullptr},
+                           {"call_above", py_take_apart<&above>, METH_O, nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
                            {"set_grad_enabled", py_set_grad, METH_O, nullptr},
                            {"switch_grad", py_switch_grad, METH_O, nullptr},

@@ -312,6 +312,59 @@ def _(torch):
     ]
 
 
+@case("what a library puts above a kernel of torch's own")
+def _(torch):
+    scoped, x = import_module(f"{torch.__name__}.library")._scoped_library, torch.tensor([1, 2])
+    zero, leaf, found = torch._efficientzerotensor(2), torch.zeros(2, requires_grad=True), []
+
+    def below(function):
+        with torch._C._AutoDispatchBelowAutograd():
+            return function()
+
+    class Seven(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return below(lambda: torch.cos(x))
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 7
+
+    with scoped("aten", "IMPL") as other:
+        with scoped("aten", "IMPL") as library:
+            library.impl("neg", lambda x: x._neg_view(), "AutogradCPU")
+            library.impl("sin", lambda x: below(lambda: torch.sin(x) + 1), "AutogradCPU")
+            library.impl("cos", Seven.apply, "AutogradCPU")
+            other.impl("aten::mul.Tensor", lambda a, b: torch.zeros_like(a), "ZeroTensor")
+            ways = (torch.neg(x), -x, x.neg(), torch.ops.aten.neg(x), torch.neg(x.to("meta")))
+            found += [
+                [y.is_neg() for y in ways],
+                torch.neg(leaf).grad_fn.name(),
+                torch.mul(x, zero)._is_zerotensor(),
+            ]
+            found += [
+                x * x,
+                leaf.sin(),
+                leaf.cos(),
+                torch.autograd.grad(leaf.cos().sum(), leaf),
+                x.float().neg_(),
+            ]
+        found += [torch.mul(zero, x)._is_zerotensor(), torch.neg(x).is_neg(), leaf.cos().grad_fn.name()]
+    return found, torch.mul(x, zero)._is_zerotensor()
+
+
+@case("what a library lets autocast pass by")
+def _(torch):
+    scoped = import_module(f"{torch.__name__}.library")
+    a, b, found = torch.ones(2, 3), torch.ones(3, 2), []
+    with scoped._scoped_library("aten", "IMPL") as library:
+        library.impl("mm", scoped.fallthrough_kernel, "AutocastCPU")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found += [torch.mm(a, b).dtype, a.matmul(b).dtype, torch.nn.functional.linear(a, a).dtype]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return found[0], torch.mm(a, b).dtype
+
+
 @case("only modes are entered")
 def _(torch):
     stack = import_module(f"{torch.__name__}.utils._python_dispatch")._get_current_dispatch_mode_stack
