@@ -536,3 +536,32 @@ def test_a_small_product_with_its_adjoint_is_hermitian():
         a = rushlight.randn(50, n, n, dtype=rushlight.complex64)
         product = a @ a.mH.contiguous()
         assert (product == product.mH).all()
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int64"])
+def test_batches_that_lie_turned_times_one_matrix(dtype, grad):
+    # Few rows of each are copied into one matrix first; 150 are multiplied where they lie.
+    if grad and dtype == "int64":
+        return
+    dtype = getattr(rushlight, dtype)
+    rushlight.manual_seed(0)
+    for rows in (1, 2, 7, 150):
+        x = (rushlight.randn(rows, 9, 5) * 4).round().to(dtype)
+        w, bias = ((rushlight.randn(*size) * 4).round().to(dtype) for size in ((6, 5), (6,)))
+        if grad:
+            x, w = x.requires_grad_(), w.requires_grad_()
+        turned = x.transpose(0, 1)
+        for view in (turned, turned.expand(2, 9, rows, 5).transpose(0, 1)):
+            plain = view.contiguous().flatten(0, -2)
+            for result, expected in (
+                (view @ w.t(), plain @ w.t()),
+                (linear(view, w), linear(plain, w)),
+                (linear(view, w, bias), linear(plain, w, bias)),
+            ):
+                assert result.flatten(0, -2).equal(expected)
+                if grad:
+                    for t in (x, w):
+                        totals = (y.abs().sum() for y in (result, expected))
+                        grads = (rushlight.autograd.grad(y, t, retain_graph=True)[0] for y in totals)
+                        rushlight.testing.assert_close(*grads)

@@ -254,13 +254,14 @@ DepthwiseLines depthwise_lines_of(const ConvShape& s) {
 
 void depthwise_forward(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
                        bool turned) {
-  Padded padded(s, 1);
+  Padded padded(s, 1, true);
   int64_t kernel = s.kernel_size(), lines = s.out[0] * s.out[1], width = s.out[2];
   Workspaces spaces(num_threads(), padded.copies ? padded.plane() * int64_t(sizeof(float)) : 0);
   DepthwiseLines by_lines = s.stride[1] == 1 && s.stride[2] == 1 ? depthwise_lines_of(s) : nullptr;
   divide(s.work(), s.batch * s.groups, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
-    __m512i steps = steps_of(s.stride[2]);
+    const int64_t along = padded.halved ? 1 : s.stride[2];
+    __m512i steps = steps_of(along);
     for (int64_t plane = begin; plane < end; plane++) {
       int64_t channel = plane % s.groups;
       const float *image = padded.fill(s, x + plane * s.in_pixels(), 1, lease.as<float>(), plane > begin),
@@ -284,8 +285,8 @@ void depthwise_forward(const ConvShape& s, float* y, const float* x, const float
 #pragma GCC unroll 7
             for (int64_t l = 0; l < LINES; l++) {
               int64_t at = o + 16 * l;
-              sum[l] = _mm512_fmadd_ps(
-                  factor, along_row(term, at, s.stride[2], steps, first_lanes(width - at)), sum[l]);
+              sum[l] =
+                  _mm512_fmadd_ps(factor, along_row(term, at, along, steps, first_lanes(width - at)), sum[l]);
             }
           }
           for (int64_t l = 0; l < LINES && o + 16 * l < width; l++)
@@ -308,8 +309,7 @@ void depthwise_forward(const ConvShape& s, float* y, const float* x, const float
             int64_t term = padded.terms[size_t(k)];
 #pragma GCC unroll 7
             for (int64_t l = 0; l < LINES; l++)
-              sum[l] =
-                  _mm512_fmadd_ps(factor, along_row(from[l] + term, o, s.stride[2], steps, mask), sum[l]);
+              sum[l] = _mm512_fmadd_ps(factor, along_row(from[l] + term, o, along, steps, mask), sum[l]);
           }
           for (int64_t l = 0; l < count; l++) _mm512_mask_storeu_ps(to + l * width + o, mask, sum[l]);
         }
@@ -344,12 +344,13 @@ void depthwise_input_gradient(const ConvShape& s, DepthwiseLines by_lines, float
 }
 
 void depthwise_weight_gradient(const ConvShape& s, float* gw, const float* gy, const float* x) {
-  Padded padded(s, 1);
+  Padded padded(s, 1, true);
   int64_t kernel = s.kernel_size(), lines = s.out[0] * s.out[1], width = s.out[2];
   Workspaces spaces(num_threads(), padded.copies ? padded.plane() * int64_t(sizeof(float)) : 0);
   divide(s.work(), s.groups, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
-    __m512i steps = steps_of(s.stride[2]);
+    const int64_t along = padded.halved ? 1 : s.stride[2];
+    __m512i steps = steps_of(along);
     for (int64_t channel = begin; channel < end; channel++) {
       float* sums = gw + channel * kernel;
       std::fill_n(sums, kernel, 0.0f);
@@ -371,7 +372,7 @@ void depthwise_weight_gradient(const ConvShape& s, float* gw, const float* gy, c
               for (int k = 0; k < 9; k++)
                 if (k < count)
                   sum[k] = _mm512_fmadd_ps(
-                      v, along_row(from + padded.terms[size_t(k0 + k)], o, s.stride[2], steps, mask), sum[k]);
+                      v, along_row(from + padded.terms[size_t(k0 + k)], o, along, steps, mask), sum[k]);
             }
           }
           for (int64_t k = 0; k < count; k++) sums[k0 + k] += _mm512_reduce_add_ps(sum[k]);
