@@ -357,3 +357,29 @@ def test_largest_and_smallest_of_what_is_scattered_with_nan():
         rl.testing.assert_close(
             x.scatter_reduce(0, index, source, kind), expected, equal_nan=True, rtol=0, atol=0
         )
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_searches_in_step_with_each_other_find_what_one_alone_does(right):
+    # Also in rows that are not sorted, or hold NaN: the same elements are looked at.
+    random.seed(3)
+
+    def found(row, value):
+        low, high = 0, len(row)
+        while low < high:
+            middle = low + (high - low) // 2
+            if not (row[middle] > value if right else row[middle] >= value):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    for length in (*range(20), 31, 32, 33, 100):
+        row = [random.choice([random.randint(-9, 9), float("nan")]) for _ in range(length)]
+        for numbers in (sorted(random.randint(-9, 9) for _ in range(length)), row):
+            values = [random.randint(-12, 12) for _ in range(29)] + [float("nan")]
+            sequence, wanted = (rl.tensor(part, dtype=rl.float64) for part in (numbers, values))
+            result = rl.searchsorted(sequence, wanted, right=right)
+            assert result.tolist() == [found(numbers, value) for value in values]
+            twice = rl.searchsorted(sequence.repeat(2, 1), wanted.repeat(2, 1), right=right)
+            assert twice.tolist() == [result.tolist()] * 2

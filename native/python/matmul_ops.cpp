@@ -9,6 +9,7 @@
 #include "matmul_ops.h"
 
 #include <array>
+#include <utility>
 
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
