@@ -347,3 +347,23 @@ def test_a_hook_may_write_into_the_gradient_of_a_mean(average):
     average(y).sum().backward()
     (plain,) = torch.autograd.grad(average(x).sum(), x)
     assert torch.equal(x.grad, 2 * plain) and torch.equal(plain.zero_(), torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bins_of_many_elements_are_those_between_the_edges(dtype):
+    # Between even edges the bin is computed, then compared with its edges; elements lie on them here, or nowhere.
+    torch.manual_seed(0)
+    dtype = getattr(torch, dtype)
+    for bins, low, high in ((1, -1.0, 1.0), (10, -3.0, 2.5), (700, 0.1, 0.7), (100, 1e6, 1e6 + 2)):
+        x = (torch.rand(2000, dtype=torch.float64) * 1.2 * (high - low) + low - 0.1 * (high - low)).to(dtype)
+        weight = torch.rand(2000).to(dtype)
+        edges = torch.histogram(x, bins, range=(low, high)).bin_edges
+        x[:1000] = edges[torch.randint(0, bins + 1, (1000,))]
+        x[1000:1003] = torch.tensor([math.inf, -math.inf, math.nan])
+        inside = (x >= edges[0]) & (x <= edges[-1])
+        found = (torch.searchsorted(edges, x[inside], right=True) - 1).clamp(max=bins - 1)
+        result = torch.histogram(x, bins, range=(low, high))
+        assert result.hist.equal(torch.bincount(found, minlength=bins).to(dtype))
+        weighed = torch.histogram(x, bins, range=(low, high), weight=weight).hist
+        torch.testing.assert_close(weighed, torch.bincount(found, weight[inside].double(), bins).to(dtype))
+        assert torch.histogram(x, edges).hist.equal(result.hist)

@@ -30,13 +30,29 @@ def _number(value):
 
 def _counted(place, inside, bins, weight, dtype, device):
     """How much weight falls into each bin: `place` is the bin of each element, where `inside` holds."""
-    place = place[inside].long()
-    counts = _C.full((bins,), 0, _C.float64, device)
+    place = ops.where(inside, place, bins).long()  # the others: into one bin more, which nobody asks for
+    counts = _C.full((bins + 1,), 0, _C.float64, device)
     if weight is None:
         weight = _C.full((place.numel(),), 1, _C.float64, device)
     else:
-        weight = weight.reshape(-1)[inside].double()
-    return filled(_C.ops.scatter_add, counts, place, weight, 0).to(dtype)
+        weight = weight.reshape(-1).double()
+    return filled(_C.ops.scatter_add, counts, place, weight, 0)[:bins].to(dtype)
+
+
+def _bins(x, edge, within, even):
+    """The bin of each element that is within the edges. Between even ones it is computed, and compared with
+    the edges beside it: a fifth of the time of a search."""
+    count = edge.numel() - 1
+    if even and x.numel() > 500 and x.dtype in (_C.float32, _C.float64) and count <= 1 << 16:
+        low, high = edge[0].item(), edge[-1].item()
+        width = (high - low) / count
+        # No edge is rounded, and no element misplaced, by as much as one bin.
+        if math.isfinite(width) and width > 64 * _C.finfo(x.dtype).eps * max(abs(low), abs(high)):
+            place = FUNCTIONS["clamp"](ops.where(within, (x - low) * (1 / width), 0), max=count - 1).long()
+            before = ops.lt(x, edge[:-1].index_select(0, place))
+            behind = ops.ge(x, edge[1:].index_select(0, place))
+            return FUNCTIONS["clamp"](place + behind.long() - before.long(), max=count - 1)
+    return FUNCTIONS["clamp"](FUNCTIONS["searchsorted"](edge, x, right=True) - 1, max=count - 1)
 
 
 _SAME = (
@@ -160,7 +176,7 @@ def _histogram(input, bins, limits, weight, density):
     for dim, edge in enumerate(edges):
         x, count = rows[:, dim].contiguous(), edge.numel() - 1
         within = ops.logical_and(ops.ge(x, edge[0]), ops.le(x, edge[-1]))
-        mine = FUNCTIONS["clamp"](FUNCTIONS["searchsorted"](edge, x, right=True) - 1, max=count - 1)
+        mine = _bins(x, edge, within, counted)
         place = mine + place * count
         inside = within if inside is None else ops.logical_and(inside, within)
         total *= count
