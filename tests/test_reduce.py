@@ -351,7 +351,7 @@ def test_a_hook_may_write_into_the_gradient_of_a_mean(average):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bins_of_many_elements_are_those_between_the_edges(dtype):
-    # Between even edges the bin is computed, then compared with its edges; elements lie on them here, or nowhere.
+    # Between even edges the bin is computed, then compared with its edges, on which many elements lie here.
     torch.manual_seed(0)
     dtype = getattr(torch, dtype)
     for bins, low, high in ((1, -1.0, 1.0), (10, -3.0, 2.5), (700, 0.1, 0.7), (100, 1e6, 1e6 + 2)):
@@ -367,3 +367,26 @@ def test_bins_of_many_elements_are_those_between_the_edges(dtype):
         weighed = torch.histogram(x, bins, range=(low, high), weight=weight).hist
         torch.testing.assert_close(weighed, torch.bincount(found, weight[inside].double(), bins).to(dtype))
         assert torch.histogram(x, edges).hist.equal(result.hist)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_running_extremes_of_lines_of_any_length(name, dtype):
+    # Long lines are looked at vector by vector; the last of equal elements wins, and so does the last NaN.
+    torch.manual_seed(0)
+    sign = 1 if name == "cummax" else -1
+    for length in (1, 2, 7, 16, 31, 32, 33, 100, 257):
+        x = torch.randint(-6, 6, (5, length)).to(getattr(torch, dtype))
+        x[1] = torch.arange(length) * sign
+        x[2] = torch.arange(length) * -sign
+        x[3] = sign * math.inf
+        x[4, length // 2 :: 5] = math.nan
+        for lines in (x, x.t().contiguous().t()):
+            values, indices = getattr(torch, name)(lines, 1)
+            for row, found, places in zip(x.tolist(), values.tolist(), indices.tolist(), strict=True):
+                best, where = row[0], 0
+                for i, value in enumerate(row):
+                    if value != value or sign * value >= sign * best:
+                        best, where = value, i
+                    assert where == places[i]
+                    assert found[i] == best or (best != best and found[i] != found[i])

@@ -163,6 +163,39 @@ void cumsum_floats(void* const* data, const int64_t* step, const int64_t* line, 
   }
 }
 
+// Contiguous lines: a vector in which nothing replaces the best so far is looked at, and written, at once.
+// Records are rare.
+template <class T, bool largest>
+void extremes_of_long_lines(void* const* data, const int64_t* line, int64_t n, int64_t lines) {
+  constexpr int L = LANES<T>;
+  typedef typename VectorOf<int64_t, L>::type Places;
+  for (int64_t j = 0; j < lines; j++) {
+    T* out = (T*)data[0] + j * line[0];
+    int64_t* index = (int64_t*)data[1] + j * line[1];
+    const T* x = (const T*)data[2] + j * line[2];
+    T best = x[0];
+    int64_t where = 0, i = 0;
+    auto one = [&] {
+      T value = x[i];
+      if ((value != value) | (largest ? value >= best : value <= best)) best = value, where = i;
+      out[i] = best;
+      index[i++] = where;
+    };
+    while (i + L <= n) {
+      Vec<T> v = load<T>(x + i);
+      if (any((v != v) | (largest ? v >= best : v <= best))) {
+        for (int k = 0; k < L; k++) one();
+        continue;
+      }
+      Places places = Places{} + where;
+      store<T>(out + i, Vec<T>{} + best);
+      std::memcpy(index + i, &places, sizeof places);
+      i += L;
+    }
+    while (i < n) one();
+  }
+}
+
 // The last of equal elements wins, and so does the last NaN.
 template <class T, bool largest>
 void scan_extreme(void* const* data, const int64_t* step, const int64_t* line, int64_t n, int64_t lines) {
@@ -202,7 +235,11 @@ void scan_extreme(void* const* data, const int64_t* step, const int64_t* line, i
       }
     }
   };
-  if (step[0] == 1 && step[1] == 1 && step[2] == 1) along(ONE, ONE, ONE);
+  const bool packed = step[0] == 1 && step[1] == 1 && step[2] == 1;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (packed && n >= 4 * LANES<T>) return extremes_of_long_lines<T, largest>(data, line, n, lines);
+  }
+  if (packed) along(ONE, ONE, ONE);
   else along(step[0], step[1], step[2]);
 }
 
