@@ -20,6 +20,7 @@ struct DirectCall {
     bool (*takes)(PyObject* o, PyObject* first);
     bool listed = false;  // a list or a tuple
     bool spread = false;  // a method takes its elements one by one, too
+    bool tensor = false;  // takes a plain tensor and nothing else
   };
   struct Parameter {
     const Kind* kind;
@@ -44,6 +45,7 @@ struct DirectCall {
   PyTypeObject *kind = nullptr, *written_kind = nullptr;  // of return_types, or null; the second with `out`
   int part = -1;                                          // which of several results it is, or -1 for all
   NativeCall native = nullptr;
+  bool plain = false;  // each value goes to the primitive as it is, and its result to the caller
 };
 
 namespace {
@@ -114,7 +116,7 @@ bool is_exponent(PyObject* o, PyObject* first) {
 
 // What Note [direct calls] says of each. `first` is the first argument, null while it is not known.
 constexpr DirectCall::Kind KINDS[] = {
-    {"tensor", [](PyObject* o, PyObject*) { return is_plain_tensor(o); }},
+    {"tensor", [](PyObject* o, PyObject*) { return is_plain_tensor(o); }, false, false, true},
     {"real", is_such_tensor<[](const Tensor* t) { return !is_complex(t->dtype); }>},
     {"floats", is_such_tensor<[](const Tensor* t) { return is_floating(t->dtype); }>},
     {"mask", is_such_tensor<[](const Tensor* t) { return t->dtype == DType::b1; }>},
@@ -235,6 +237,9 @@ DirectCall read_one(std::string_view text) {
   if (call.out >= 0 && (call.in_place || call.op->outputs.size() != (call.kind ? 2 : 1) ||
                         call.op->options & Primitive::VIEW || call.op->list_output))
     fail_reading(text);
+  call.plain = call.out < 0 && call.part < 0 && !call.in_place && !call.kind &&
+               std::ranges::none_of(call.parameters, [](auto& one) { return one.kind->listed; }) &&
+               std::ranges::none_of(call.arguments, [](auto& one) { return one.alone; });
   return call;
 }
 
@@ -304,6 +309,29 @@ Ref<PyObject> as_kind(PyTypeObject* kind, Ref<PyObject> result) {
 
 }  // namespace
 
+// A call of nothing but positional arguments, with a description that is plain. Null without a Python error
+// if that does not fit.
+static PyObject* call_plainly(const DirectCall& call, PyObject* const* args, size_t count) {
+  PyObject *values[DirectCall::MOST], *given[DirectCall::MOST];
+  size_t k = 0;
+  for (; k < count; k++) {
+    const auto& [kind, or_none, name, otherwise] = call.parameters[k];
+    PyObject* o = args[k];
+    bool fits = kind->tensor && is_plain_tensor(o);
+    if (!fits && !(o == Py_None && or_none) && !kind->takes(o, k ? values[0] : nullptr)) return nullptr;
+    values[k] = o;
+  }
+  for (; k < call.parameters.size(); k++) {
+    if (!(values[k] = call.parameters[k].otherwise)) return nullptr;
+  }
+  const size_t wanted = call.arguments.size();
+  for (size_t i = 0; i < wanted; i++) {
+    const auto& argument = call.arguments[i];
+    given[i] = argument.parameter < 0 ? argument.constant : values[argument.parameter];
+  }
+  return call_settled(*call.op, given);
+}
+
 NativeCallInit::NativeCallInit(const char* name, NativeCall call) { natives().emplace(name, call); }
 
 const DirectCalls* read_direct_calls(const char* text) {
@@ -331,6 +359,10 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         continue;
       }
       if (given_count < call.least || (size_t(positional) > call.positional && !call.spreads)) continue;
+      if (call.plain && !kwnames) {
+        if (PyObject* result = call_plainly(call, args, size_t(positional))) return result;
+        continue;
+      }
       Bound bound;
       if (!bound.bind(call, args, positional, kwnames, method)) continue;
       if (call.itself >= 0) return Py_NewRef(bound.values[call.itself]);
@@ -345,7 +377,6 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         if (method || !write_directly(*call.op, given, out)) return nullptr;
         return as_kind(call.written_kind, share(out)).release();
       }
-      if (!call.in_place && !call.kind && call.part < 0) return call_settled(*call.op, given);
       Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : call_settled(*call.op, given));
       if (call.part >= 0 && result) return Py_NewRef(PyTuple_GET_ITEM(result.get(), call.part));
       return as_kind(call.kind, std::move(result)).release();

@@ -73,7 +73,7 @@ void tensor_dealloc(PyObject* self) {
     leave_node(t);  // a callback may ask the node for this tensor
     PyObject_ClearWeakRefs(self);
   }
-  clear_tensor(t);
+  if (t->grad_fn || t->extra || t->dict) clear_tensor(t);
   if (t->geometry && t->geometry != t->room) std::free(t->geometry);
   if (t->storage) decref(t->storage);
   if (type == TensorType && free_tensors.size() < MOST_WAITING) {

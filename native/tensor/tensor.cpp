@@ -189,12 +189,66 @@ static void set_geometry(Tensor* t, Sizes sizes, Sizes strides, int64_t numel) {
   t->flags = uint16_t((t->flags & ~(Tensor::CONTIGUOUS | Tensor::ODD_STRIDES)) | contiguous);
 }
 
+// The same where there are few dimensions, some elements and nothing is amiss, which is nearly always: one
+// walk over both. False, and nothing done, otherwise.
+static bool set_small_geometry(Tensor* t, Sizes sizes, Sizes strides) {
+  constexpr int64_t FAR = int64_t(1) << 56;
+  size_t n = sizes.size();
+  if (n > 4 || (t->geometry && t->geometry != t->room)) return false;
+  int64_t room[8], numel = 1;
+  bool amiss = t->is_lazy(), odd = false, gaps = false;
+  for (size_t d = n; d-- > 0;) {
+    int64_t size = sizes[d], stride = strides[d];
+    amiss |= size <= 0 || stride > FAR || stride < -FAR;
+    odd |= stride != numel;
+    gaps |= stride != numel && size != 1;
+    amiss |= __builtin_mul_overflow(numel, size, &numel);
+    room[d] = size;
+    room[n + d] = stride;
+  }
+  if (amiss) return false;
+  t->geometry = t->room;
+  std::copy_n(room, 2 * n, t->room);
+  t->ndim = uint8_t(n);
+  t->numel = numel;
+  uint16_t contiguous = gaps ? 0 : odd ? Tensor::CONTIGUOUS | Tensor::ODD_STRIDES : Tensor::CONTIGUOUS;
+  t->flags = uint16_t((t->flags & ~(Tensor::CONTIGUOUS | Tensor::ODD_STRIDES)) | contiguous);
+  return true;
+}
+
 void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
+  if (set_small_geometry(t, sizes, strides)) return;
   if (sizes.size() > MAX_DIMS) fail_too_many_dims(sizes.size());
   set_geometry(t, sizes, strides, view_numel(sizes));
 }
 
+// A new tensor on the CPU of few dimensions and some elements, as nearly all are; empty otherwise.
+static TensorRef new_small_tensor(Sizes sizes, DType dtype) {
+  size_t n = sizes.size();
+  if (n > 4 || is_rare(dtype)) return {};
+  int64_t room[8], numel = 1, nbytes;
+  bool amiss = false;
+  for (size_t d = n; d-- > 0;) {
+    room[d] = sizes[d];
+    room[n + d] = numel;
+    amiss |= sizes[d] <= 0 || __builtin_mul_overflow(numel, sizes[d], &numel);
+  }
+  if (amiss || __builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &nbytes)) return {};
+  TensorRef t(allocate_tensor());
+  t->dtype = dtype;
+  t->geometry = t->room;
+  std::copy_n(room, 2 * n, t->room);
+  t->ndim = uint8_t(n);
+  t->numel = numel;
+  t->flags = modes.inference ? Tensor::CONTIGUOUS | Tensor::INFERENCE : Tensor::CONTIGUOUS;
+  t->storage = new_storage(size_t(nbytes), Device{});
+  return t;
+}
+
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
+  if (device == Device{}) {
+    if (TensorRef small = new_small_tensor(sizes, dtype)) return small;
+  }
   int64_t strides[MAX_DIMS];
   if (sizes.size() > MAX_DIMS) fail_too_many_dims(sizes.size());
   contiguous_strides(sizes, strides);
