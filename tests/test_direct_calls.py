@@ -65,7 +65,12 @@ def outcome(call):
     return shown(result)
 
 
-def test_both_ways_for_all_samples():
+def lowered():
+    return torch.autocast("cpu", dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("mode", [contextlib.nullcontext, lowered])
+def test_both_ways_for_all_samples(mode):
     functions = {id(function) for function, _ in ALL}
     compared = 0
     for op in OPS.values():
@@ -79,7 +84,8 @@ def test_both_ways_for_all_samples():
                     for each in tensors_in(torch, args):
                         if each.dtype.is_floating_point and sample.grad:
                             each.requires_grad_()
-                    return op.function(torch)(*args, **kwargs)
+                    with mode():
+                        return op.function(torch)(*args, **kwargs)
 
                 with without_direct_calls():
                     expected = outcome(call)
@@ -130,7 +136,7 @@ def evaluated(code, mode=contextlib.nullcontext):
     return result, [shown(known[name]) for name in "xynmize"]
 
 
-@pytest.mark.parametrize("mode", [contextlib.nullcontext, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("mode", [contextlib.nullcontext, torch.no_grad, torch.inference_mode, lowered])
 def test_both_ways(mode):
     for code in CALLS:
         with without_direct_calls():

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "call_hooks.h"
 #include "outputs.h"
 #include "signatures.h"
 
@@ -45,7 +46,8 @@ struct DirectCall {
   PyTypeObject *kind = nullptr, *written_kind = nullptr;  // of return_types, or null; the second with `out`
   int part = -1;                                          // which of several results it is, or -1 for all
   NativeCall native = nullptr;
-  bool plain = false;  // each value goes to the primitive as it is, and its result to the caller
+  bool casts_nothing = false;  // Note [direct calls under autocast]
+  bool plain = false;          // each value goes to the primitive as it is, and its result to the caller
 };
 
 namespace {
@@ -53,6 +55,29 @@ namespace {
 std::map<std::string, NativeCall, std::less<>>& natives() {
   static std::map<std::string, NativeCall, std::less<>> all;
   return all;
+}
+
+// Note [direct calls under autocast]
+// While calls are hooked (call_hooks.h) the arguments of some functions are others than the program gave.
+// Such a function is called with them, directly or not. But a function that is none of those may call one of
+// them, from Python: it has to, unless all it does is to call a primitive that is none of them either, or one
+// of these native bodies, whose Python functions call nothing that is hooked.
+bool casts_nothing(std::string_view native) {
+  constexpr std::string_view names[] = {"to",         "float",
+                                        "double",     "half",
+                                        "bfloat16",   "long",
+                                        "int",        "bool",
+                                        "cpu",        "type_as",
+                                        "item",       "is_contiguous",
+                                        "type",       "expand_as",
+                                        "view_as",    "requires_grad_",
+                                        "flatten",    "narrow",
+                                        "movedim",    "split",
+                                        "chunk",      "detach",
+                                        "tolist",     "numel",
+                                        "is_complex", "is_floating_point",
+                                        "linear",     "matmul"};
+  return std::ranges::find(names, native) != std::end(names);
 }
 
 [[noreturn]] void fail_reading(std::string_view text) {
@@ -170,6 +195,7 @@ DirectCall read_one(std::string_view text) {
     auto found = natives().find(text.substr(7));
     if (found == natives().end()) fail_reading(text);
     call.native = found->second;
+    call.casts_nothing = casts_nothing(found->first);
     return call;
   }
   size_t arrow = text.find(" -> ");
@@ -353,6 +379,10 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
   const size_t given_count = size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
   return guarded([&]() -> PyObject* {
     for (const DirectCall& call : calls) {
+      if (hooked_product) [[unlikely]] {
+        bool hooked = call.op && call.op->vectorcall != primitive_vectorcall;
+        if (call.op ? hooked : call.native && !call.casts_nothing) continue;
+      }
       if (call.native) {
         PyObject* result = call.native(args, positional, kwnames);
         if (result || PyErr_Occurred()) return result;

@@ -8,7 +8,6 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
-#include "call_hooks.h"
 #include "direct_calls.h"
 #include "forward_mode.h"
 #include "forwards.h"
@@ -148,7 +147,7 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
   Ref<PyObject> watched;
   Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   bool asked = dispatching_now && may_be_asked(args, count);
-  if (f->direct && !tried && !asked && !hooked_product) {
+  if (f->direct && !tried && !asked) {
     PyObject* result = try_directly(f, args, PyVectorcall_NARGS(nargsf), kwnames);
     if (result || PyErr_Occurred()) return result;
   }
@@ -221,9 +220,7 @@ bool asks_others(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
 // Whether a direct call is all there is to do: nobody looks on or is asked.
 [[gnu::always_inline]] inline bool goes_directly(const Function* f, PyObject* const* args, size_t nargsf,
                                                  PyObject* kwnames) {
-  if (!f->direct_calls || !f->direct || dispatching_now || hooked_product || profiling() ||
-      modes.function_mode)
-    return false;
+  if (!f->direct_calls || !f->direct || dispatching_now || profiling() || modes.function_mode) return false;
   Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   for (Py_ssize_t i = 0; i < n; i++) {
     if (!is_plain_tensor(args[i]) && any_override(args[i])) return !modes.torch_function;
@@ -373,8 +370,7 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
   // The answer of a class may have a history of its own; the call it makes in turn comes back here.
   if (asks_others(args, nargsf, kwnames)) return function_vectorcall(self, args, nargsf, kwnames);
   Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  if (self_function(self)->direct && !dispatching_now && !hooked_product && !profiling() &&
-      records_nothing(args, count)) {
+  if (self_function(self)->direct && !dispatching_now && !profiling() && records_nothing(args, count)) {
     PyObject* result = try_directly(self_function(self), args, PyVectorcall_NARGS(nargsf), kwnames);
     if (result) {
       hide_inner_view(result, {args, size_t(count)});
