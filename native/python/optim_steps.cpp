@@ -263,7 +263,25 @@ PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// with_gradients(params) -> those that have a gradient, and their gradients.
+PyObject* py_with_gradients(PyObject*, PyObject* given) {
+  return guarded([&]() -> PyObject* {
+    static PyObject* name = PyUnicode_InternFromString("grad");
+    Ref<PyObject> params = checked(PySequence_Tuple(given)), with = checked(PyList_New(0)),
+                  grads = checked(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(params.get()); i++) {
+      PyObject* param = PyTuple_GET_ITEM(params.get(), i);
+      Ref<PyObject> grad = checked(PyObject_GetAttr(param, name));
+      if (grad.get() == Py_None) continue;
+      if (PyList_Append(with.get(), param) < 0 || PyList_Append(grads.get(), grad.get()) < 0)
+        throw PythonError{};
+    }
+    return PyTuple_Pack(2, with.get(), grads.get());
+  });
+}
+
 PyMethodDef functions[] = {
+    {"with_gradients", py_with_gradients, METH_O, nullptr},
     {"sgd_steps", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_sgd_steps)), METH_FASTCALL,
      nullptr},
     {"adam_steps", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_adam_steps)), METH_FASTCALL,

@@ -35,6 +35,9 @@ class _Given:
     def _graded(self, group: dict[str, Any]) -> list[tuple[Tensor, Tensor]]:
         return self.given
 
+    def _columns(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+        return [param for param, _ in self.given], [grad for _, grad in self.given]
+
 
 def _step(
     cls: type[GroupOptimizer],

@@ -110,11 +110,10 @@ class Adam(GroupOptimizer):
         check_not_capturable(group)
         amsgrad = group["amsgrad"]
         beta1, beta2 = group["betas"]
-        params, grads, states = [], [], []
-        for param, grad in self._graded(group):
-            params.append(param)
-            grads.append(grad)
-            states.append(self._state_of(param, grad, group))
+        params, grads = self._columns(group)
+        states = [
+            self.state[param] or self._state_of(param, grad, group) for param, grad in zip(params, grads)
+        ]
         if not (group["differentiable"] or _C.is_grad_enabled()) and _C.adam_steps(
             params,
             grads,

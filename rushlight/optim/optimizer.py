@@ -54,6 +54,9 @@ _global_optimizer_pre_hooks: dict = OrderedDict()
 _global_optimizer_post_hooks: dict = OrderedDict()
 # Stays set once a hook was registered anywhere: the path with hooks is right without any, too.
 _step_hooked = False
+# What each step asks for.
+_profiler_enabled, _set_grad_enabled = _C._profiler_enabled, _C.set_grad_enabled
+_with_gradients = _C.with_gradients
 
 
 class _RequiredParameter:
@@ -98,7 +101,7 @@ def _with_hooks(step):
 
     @functools.wraps(step)
     def hooked_step(*args, **kwargs):
-        if _C._profiler_enabled():
+        if _profiler_enabled():
             with _named(args[0], "step"):
                 return step_with_hooks(*args, **kwargs)
         return step_with_hooks(*args, **kwargs) if _step_hooked else step(*args, **kwargs)
@@ -464,14 +467,14 @@ class GroupOptimizer(Optimizer):
             with rushlight.enable_grad():
                 loss = closure()
         # The bare switch, not its context manager: a step of a small model takes few microseconds.
-        recorded = _C.set_grad_enabled(self.defaults.get("differentiable", False))
+        recorded = _set_grad_enabled(self.defaults.get("differentiable", False))
         try:
             for group in self.param_groups:
                 if group.get("fused") and not self._unscaled(group):
                     continue
                 self._update(group)
         finally:
-            _C.set_grad_enabled(recorded)
+            _set_grad_enabled(recorded)
         return loss
 
     def _moving(self, group):
@@ -493,6 +496,10 @@ class GroupOptimizer(Optimizer):
     def _graded(self, group):
         """The parameters of the group that have a gradient, each with it."""
         return [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
+
+    def _columns(self, group):
+        """The same as two lists, of parameters and of gradients."""
+        return _with_gradients(group["params"])
 
     def _state_of(self, param, grad, group):
         """The state of the parameter, made at its first step."""
@@ -564,6 +571,8 @@ def check_not_capturable(
 def as_number(value):
     """A Python number from an option that may also be a tensor without dimensions. What else it is stays:
     the operation that it goes to refuses it in torch's words."""
+    if value.__class__ is float or value.__class__ is int:
+        return value
     if isinstance(value, Tensor) and value.dim() == 0 and value.dtype != rushlight.bool:
         return value.item()
     return value

@@ -103,22 +103,19 @@ class SGD(GroupOptimizer):
 
     def _all_at_once(self, group):
         """The step of the whole group in native code; False if it has tensors that are not plain ones."""
-        params, grads, buffers, fresh = [], [], [], []
-        momentum = group["momentum"]
-        for param, grad in self._graded(group):
-            params.append(param)
-            grads.append(grad)
-            if momentum:
-                buffer = self.state[param].get("momentum_buffer")
-                fresh.append(buffer is None)
-                buffers.append(rushlight.empty_like(grad) if buffer is None else buffer)
-        first = bool(fresh) and all(fresh)
-        if not first and any(fresh):
-            return False
+        params, grads = self._columns(group)
+        momentum, buffers, first = group["momentum"], None, False
+        if momentum:
+            buffers = [self.state[param].get("momentum_buffer") for param in params]
+            absent = [buffer is None for buffer in buffers]
+            if True in absent:
+                if False in absent:
+                    return False
+                first, buffers = True, [rushlight.empty_like(grad) for grad in grads]
         done = _C.sgd_steps(
             params,
             grads,
-            buffers if momentum else None,
+            buffers,
             as_rate(group["lr"]),
             as_number(momentum),
             as_number(group["dampening"]),
