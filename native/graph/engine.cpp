@@ -97,7 +97,7 @@ struct Run {
   const std::vector<Root>* roots = nullptr;
 
   // The innermost run of this thread, for hooks that ask about it.
-  static thread_local Run* current;
+  static thread_local Run* current __attribute__((tls_model("initial-exec")));
 
   Run() {
     if (in_nodes) {

@@ -28,7 +28,7 @@ struct Fitting {
   explicit Fitting(const Primitive* op) : before(std::exchange(now, op)) {}
   ~Fitting() { now = before; }
   Fitting(const Fitting&) = delete;
-  static thread_local const Primitive* now;
+  static thread_local const Primitive* now __attribute__((tls_model("initial-exec")));
 
  private:
   const Primitive* before;
@@ -41,7 +41,8 @@ TensorRef summed_to(Tensor* grad, Sizes wanted);
 // may have exchanged the tensor.
 void set_gradient(Tensor* t, TensorRef grad);
 
-extern thread_local bool frees_graph;  // the running backward releases what it has used
+extern thread_local bool frees_graph
+    __attribute__((tls_model("initial-exec")));  // the running backward releases what it has used
 
 // "torch.FloatTensor"; complex tensors have no such class, and torch names them otherwise.
 std::string type_text(const Tensor* t);
