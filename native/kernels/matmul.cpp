@@ -438,7 +438,8 @@ void gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const 
     return gemv(dtype, {c.data, c.cols, c.col_stride}, b.transposed(), {a.data, a.cols, a.col_stride}, alpha,
                 beta);
   double size = product_size(c, k);
-  if (size <= SMALL && size > TINY && small_gemm(dtype, c, a, b, alpha, beta)) return;
+  // Tiny ones too where b is to be turned round: squares are quicker than one number after the other.
+  if (size <= SMALL && (size > TINY || b.col_stride != 1) && small_gemm(dtype, c, a, b, alpha, beta)) return;
   if (size <= TINY || is_integral(dtype) || is_bool(dtype)) return loops().gemm(dtype, c, a, b, alpha, beta);
   if (dtype == DType::f32 && *static_cast<const float*>(beta) == 0) {
     FewTerms loop = few_loop(c, b);

@@ -504,8 +504,14 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
             x->stride(x->ndim - 1)};
   Matrix mw{weight->data(), k, n, weight->stride(1), weight->stride(0)};
   Sizes batch = x->sizes().first(size_t(lead));
+  Coefficients factors(x->dtype, biased ? 1 : 0);
+  if (!lead) {
+    ProductNoGil release(double(result->numel) * double(k));
+    gemm(x->dtype, {result->data(), mx.rows, n, n, 1}, mx, mw, factors.alpha, factors.beta);
+    return result.release_object();
+  }
   multiply_batches(result.get(), batch, batched_operand(x, x->ndim - lead, batch, mx),
-                   batched_operand(weight, 2, batch, mw), Coefficients(x->dtype, biased ? 1 : 0));
+                   batched_operand(weight, 2, batch, mw), factors);
   return result.release_object();
 }
 

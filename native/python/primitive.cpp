@@ -483,7 +483,10 @@ Ref<PyObject> compute_any(const Primitive& op, PyObject* const* args, uint16_t& 
   if (modes.grad && !op.no_derivative && !to_integers(op, args)) {
     bool any_view = false;
     for (int i = 0; i < op.input_count; i++) {
-      any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
+      bool list = op.list_inputs >> i & 1;  // a tuple, as was seen
+      PyObject* const* all = list ? PySequence_Fast_ITEMS(args[i]) : args + i;
+      any_view |= std::any_of(all, all + (list ? PyTuple_GET_SIZE(args[i]) : 1),
+                              [](PyObject* o) { return is_tensor(o) && as_tensor(o)->base(); });
     }
     if (any_view) {
       refresh_inputs(op, args);
