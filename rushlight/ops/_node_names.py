@@ -485,7 +485,9 @@ COMPOSED: dict[str, Any] = {
         "UnfoldBackward0_copy", "dimension", "size", "step", dimension=0, size=0, step=1
     ),
     "unsafe_chunk": lambda input, chunks, dim=0: (
-        "UnsafeSplitBackward0", {"split_size": -(-input.size(dim) // chunks), "dim": dim}
+        ("UnsafeSplitBackward0", {"split_size": -(-input.size(dim) // chunks), "dim": dim})
+        if input.size(dim)
+        else "UnsafeSplitWithSizesBackward0"
     ),
     "unsafe_split": _keeping("UnsafeSplitBackward0", "split_size", "dim", split_size=None, dim=0),
     "unsafe_split_with_sizes": "UnsafeSplitWithSizesBackward0",

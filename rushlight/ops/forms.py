@@ -318,6 +318,8 @@ def embedding_renorm_(input, indices, max_norm, norm_type):
     """
     from rushlight.nn.functional.sparse import _shorten_rows
 
+    if input.is_inference():
+        _C.check_inplace(input)
     _shorten_rows(input, indices, max_norm, norm_type)
     return input
 

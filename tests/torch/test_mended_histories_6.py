@@ -211,6 +211,20 @@ def cases(torch):
                 counts.append(sum(told))
             return counts
 
+    @case("a table of inference mode is shortened, and nothing cut to pieces")
+    def _():
+        with torch.inference_mode():
+            table = torch.ones(3, 2) * 2
+        at, nothing = torch.tensor([0, 2]), torch.zeros(0, 2, requires_grad=True)
+        told = [torch.nn.functional.embedding(at, table, max_norm=0.5), table.clone()]
+        told += [err(torch.embedding_renorm_, table, at, 0.3, 2.0), table.is_inference()]
+        parts = (
+            torch.unsafe_chunk(nothing, 2)[0],
+            torch.unsafe_chunk(nothing, 2, 1)[0],
+            torch.chunk(nothing, 2)[0],
+        )
+        return told, [part.grad_fn.name() for part in parts]
+
     @case("an output is written once, whoever looks on")
     def _():
         modes = importlib.import_module(f"{torch.__name__}.utils._python_dispatch")

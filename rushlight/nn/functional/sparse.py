@@ -319,7 +319,8 @@ def _shorten_rows(weight, indices, max_norm, norm_type):
             f"norm(): input dtype should be either floating point or complex. Got {type_name(weight.dtype)} "
             "instead."
         )
-    with rushlight.no_grad():
+    # A table of inference mode is written outside of it as well, as by torch's kernel.
+    with rushlight.inference_mode() if weight.is_inference() else rushlight.no_grad():
         if has_batch(weight) or has_batch(indices):  # other rows in every example
             unread = weight.new_zeros(weight.size(0), dtype=rushlight.bool)
             read = unread.index_fill(0, indices.reshape(-1), True).unsqueeze(1)
