@@ -441,7 +441,11 @@ def _catching(name: str, original: Any) -> Callable:
         if kwargs.get("out") is not None or not _wanted(args, kwargs):
             return original(*args, **kwargs)
         overload, given, options = show(args, kwargs)
-        result = _C.below_autograd(ask, handle_named(overload), given, options)
+        handle = handle_named(overload)
+        result = _C.below_autograd(ask, handle, given, options)
+        returns = handle._declared.returns if handle._declared else ()
+        if [one.declared for one in returns] == ["Tensor"] and not isinstance(result, (Tensor, type(None))):
+            raise RuntimeError(f"Unable to cast {result!s} to Tensor")
         return _C.requires_grad_(result, True) if kwargs.get("requires_grad") else result
 
     return caught

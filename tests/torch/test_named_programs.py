@@ -365,6 +365,21 @@ def _(torch):
         return found[0], torch.mm(a, b).dtype
 
 
+@case("what a mode makes of a factory is a tensor")
+def _(torch):
+    class Mode(mode_class(torch)):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return args[0]
+
+    def made(function):
+        with Mode():
+            return function(2)
+
+    return [
+        told(made, function) for function in (torch.zeros, torch.ones, torch.rand, torch.empty, torch.arange)
+    ]
+
+
 @case("only modes are entered")
 def _(torch):
     stack = import_module(f"{torch.__name__}.utils._python_dispatch")._get_current_dispatch_mode_stack
