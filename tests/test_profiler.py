@@ -406,3 +406,41 @@ def test_handles_of_ranges():
             RuntimeError, match=r"Expected a value of type 'Tensor'|temporary cpp type wrapper"
         ):
             torch.ops.profiler._record_function_exit(wrong)
+
+
+def test_all_threads_can_be_measured():
+    from threading import Barrier, Thread
+
+    def work(number):
+        both.wait()
+        with torch.profiler.record_function(f"range {number}"):
+            y = torch.ones(2, requires_grad=True) * number
+            y.sum().backward()
+        both.wait()
+
+    for every in (False, True, False):
+        both, started = Barrier(2), [Thread(target=work, args=(number,)) for number in (1, 2)]
+        config = torch.profiler._ExperimentalConfig(profile_all_threads=every)
+        with torch.profiler.profile(experimental_config=config) as profile:
+            torch.ones(1).exp()
+            for thread in started:
+                thread.start()
+            for thread in started:
+                thread.join()
+        events = profile.events()
+        assert {event.thread for event in events if event.name == "aten::exp"} == {1}
+        ranges = {event.name: event.thread for event in events if event.name.startswith("range")}
+        assert sorted(ranges.values()) == ([2, 3] if every else [])
+        for event in events:
+            assert event.cpu_parent is None or event.cpu_parent.thread == event.thread
+        if every:
+            for name in ("aten::mul", "MulBackward0"):
+                inside = [event for event in events if event.name == name]
+                assert {event.thread for event in inside} == {2, 3}
+                assert all(_outermost(event).name.startswith("range") for event in inside)
+
+
+def _outermost(event):
+    while event.cpu_parent is not None:
+        event = event.cpu_parent
+    return event

@@ -3,12 +3,14 @@
 // While it is on, every primitive's forward function is `timed_forward` (forwards.h), which calls the real
 // one and notes when, how long and how much memory; nothing is paid while it is off. Public functions note
 // themselves around that (functions.cpp), the engine the derivatives it runs (Timing, graph/custom.h). Only
-// the thread that started it is measured. Events end up in `events` in the order they began; an event knows
-// the one it is inside of. Start with `begin`.
+// the thread that started it is measured, unless all are asked for. Events end up in `events` in the order
+// they began; an event knows the one it is inside of. Start with `begin`.
 #include "profiler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
@@ -32,11 +34,15 @@ struct Event {
   PyObject* arguments;  // what is noted of them, or null
   PyObject* result;     // the shape of the result, or null
   PyObject* stack;      // where it was called, or null
+  int32_t thread;       // counted from 1, the one that started it
 };
 
 std::vector<Event> events;
 bool shapes_wanted = false, stacks_wanted = false;
-unsigned long measured_thread = 0;
+bool all_threads = false;
+std::vector<unsigned long> threads;  // by their numbers; the first one started it
+uint64_t profiles = 0;
+thread_local uint64_t profile_seen = 0;  // of which `innermost` is
 thread_local int32_t innermost = -1;
 thread_local bool noting = true;  // as _enable_record_function has it
 bool paused = false;              // as the profile itself has it (toggle_collection_dynamic)
@@ -50,7 +56,7 @@ int64_t now() {
 }  // namespace
 
 bool measuring() {
-  return profiler_running && !paused && noting && PyThread_get_thread_ident() == measured_thread;
+  return profiler_running && !paused && noting && (all_threads || PyThread_get_thread_ident() == threads[0]);
 }
 
 namespace {
@@ -83,19 +89,27 @@ void note_memory() {
   int64_t use = int64_t(requested_memory());
   if (memory_wanted && use != level) {
     int64_t time = now();
-    events.push_back({"[memory]", time, time, use - level, -1, 0, -1, nullptr, nullptr, nullptr});
+    events.push_back({"[memory]", time, time, use - level, -1, 0, -1, nullptr, nullptr, nullptr, 1});
   }
   level = use;
+}
+
+int32_t this_thread() {
+  unsigned long now = PyThread_get_thread_ident();
+  auto found = std::ranges::find(threads, now);
+  if (found == threads.end()) found = threads.insert(found, now);
+  return int32_t(found - threads.begin()) + 1;
 }
 
 int32_t begin(std::string name, int32_t scope, int64_t sequence) {
   Ref<PyObject> stack(stacks_wanted ? current_stack() : nullptr);
   if (!profiler_running) return -1;  // see Note [collected while noting]
+  if (std::exchange(profile_seen, profiles) != profiles) innermost = -1;
   if (innermost < 0 || innermost >= int32_t(events.size())) note_memory();
   int32_t index = int32_t(events.size());
   int32_t parent = innermost < index ? innermost : -1;
   events.push_back({std::move(name), now(), 0, int64_t(requested_memory()), parent, scope, sequence, nullptr,
-                    nullptr, nullptr});
+                    nullptr, nullptr, this_thread()});
   events.back().stack = stack.release();
   innermost = index;
   return index;
@@ -184,11 +198,11 @@ bool is_recorded(const Primitive& op, PyObject* const* args) {
   return false;
 }
 
-// profiler_start(with shapes, with stacks, with memory)
+// profiler_start(with shapes, with stacks, with memory, of all threads=False)
 PyObject* py_start(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    int shapes, stacks, memory;
-    if (!PyArg_ParseTuple(args, "ppp", &shapes, &stacks, &memory)) return nullptr;
+    int shapes, stacks, memory, all = 0;
+    if (!PyArg_ParseTuple(args, "ppp|p", &shapes, &stacks, &memory, &all)) return nullptr;
     if (profiler_running) fail(PyExc_RuntimeError, "Profiler is already enabled on this thread.");
     shapes_wanted = shapes;
     stacks_wanted = stacks;
@@ -196,7 +210,9 @@ PyObject* py_start(PyObject*, PyObject* args) {
     level = int64_t(requested_memory());
     events.clear();
     innermost = -1;
-    measured_thread = PyThread_get_thread_ident();
+    profile_seen = ++profiles;
+    all_threads = all;
+    threads.assign(1, PyThread_get_thread_ident());
     paused = false;
     arrange_forwards(true, dispatching_forwards());
     profiler_running = true;
@@ -204,7 +220,8 @@ PyObject* py_start(PyObject*, PyObject* args) {
   });
 }
 
-// profiler_stop(): [(name, start ns, end ns, bytes, parent, scope, sequence, arguments, result, stack)]
+// profiler_stop(): [(name, start ns, end ns, bytes, parent, scope, sequence, arguments, result, stack,
+// thread)]
 PyObject* py_stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (!profiler_running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not profiler_running");
@@ -221,10 +238,10 @@ PyObject* py_stop(PyObject*, PyObject*) {
       Ref<PyObject> arguments = owned(event.arguments), result = owned(event.result),
                     stack = owned(event.stack);
       if (!event.end) event.end = last, event.memory = 0;
-      Ref<PyObject> one =
-          checked(Py_BuildValue("(sLLLiiLOOO)", event.name.c_str(), (long long)event.start,
-                                (long long)event.end, (long long)event.memory, event.parent, event.scope,
-                                (long long)event.sequence, arguments.get(), result.get(), stack.get()));
+      Ref<PyObject> one = checked(Py_BuildValue("(sLLLiiLOOOi)", event.name.c_str(), (long long)event.start,
+                                                (long long)event.end, (long long)event.memory, event.parent,
+                                                event.scope, (long long)event.sequence, arguments.get(),
+                                                result.get(), stack.get(), event.thread));
       if (PyList_Append(list.get(), one.get()) < 0) throw PythonError{};
     }
     return list.release();

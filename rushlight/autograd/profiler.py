@@ -199,7 +199,7 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     events: list[FunctionEvent] = []
     innermost: list[FunctionEvent | None] = []  # of each row
     for row in raw:
-        name, start, end, memory, parent, scope, sequence, noted, result, stack = row
+        name, start, end, memory, parent, scope, sequence, noted, result, stack, thread = row
         while parent >= 0 and raw[parent][2] < end:  # a range that was left before one inside it
             parent = raw[parent][4]
         around = innermost[parent] if parent >= 0 else None
@@ -222,8 +222,8 @@ def _all_events(raw: list, with_flops: bool, **options: Any) -> EventList:
                 shown = "aten::zero_"
             told = arguments_shown(shown, name, noted)
             event = FunctionEvent(
-                len(events), shown, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
-                fwd_thread=int(scope == 1 or shown.startswith("autograd::engine")),
+                len(events), shown, thread, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
+                fwd_thread=thread if scope == 1 or shown.startswith("autograd::engine") else 0,
                 input_shapes=told.shapes, stack=stack or [], scope=scope,
                 cpu_memory_usage=memory,
                 sequence_nr=sequence, flops=_flops(shown, told.shapes, result) if with_flops else 0,
@@ -386,7 +386,8 @@ class profile:
 
         before = time.perf_counter_ns()
         show_steps()
-        _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
+        every = self.experimental_config.profile_all_threads
+        _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory, every)
         _run_on_profiler_start()
         global _running
         _running = self

@@ -28,6 +28,7 @@ class _ExperimentalConfig:
         for name, value in refused.items():
             if value:
                 raise NotImplementedError(f"experimental_config with {name} is not implemented")
+        self.profile_all_threads = profile_all_threads
         self.profiler_metrics, self.verbose = list(profiler_metrics), verbose
         self.custom_profiler_config, self.trace_only = custom_profiler_config, trace_only
 

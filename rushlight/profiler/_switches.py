@@ -57,7 +57,8 @@ def _start(config: ProfilerConfig) -> None:
     if _C._profiler_enabled():
         raise RuntimeError("Profiler is already enabled on this thread.")
     show_steps()
-    _C.profiler_start(config._shapes or config._flops, config._stacks, config._memory)
+    every = config._experimental.profile_all_threads
+    _C.profiler_start(config._shapes or config._flops, config._stacks, config._memory, every)
     _active[:] = [(config, time.perf_counter_ns())]
 
 

@@ -124,7 +124,7 @@ class _KinetoProfile:
             raise NotImplementedError("execution_trace_observer is not implemented")
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
-        self.acc_events = acc_events
+        self.acc_events, self.experimental_config = acc_events, experimental_config
         self.custom_trace_id_callback = custom_trace_id_callback
         self.profiler: _measure | None = None
         self._preset: dict = {}
@@ -147,6 +147,7 @@ class _KinetoProfile:
             use_device=devices[-1][1] if devices else None, record_shapes=self.record_shapes,
             profile_memory=self.profile_memory, with_stack=self.with_stack,
             with_flops=self.with_flops, with_modules=self.with_modules,
+            experimental_config=self.experimental_config,
             custom_trace_id_callback=self.custom_trace_id_callback,
         )  # fmt: skip
         self.profiler.metadata.update(self._preset)
