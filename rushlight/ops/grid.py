@@ -1,9 +1,9 @@
 """Sampling images at the points of a grid, and grids of affine maps.
 
-A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. `grid_sample` is one
-primitive, and so is its gradient. Where that is differentiated itself, it is made of parts: one primitive says
-which pixels a point is made of and with what weights, another adds them up, and `_points_gradient` is the
-derivative of the weights: one kernel, or `_factors` in differentiable arithmetic.
+A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. `grid_sample` is
+one primitive, and so is its gradient. Where that is differentiated itself, it is made of parts: one primitive
+says which pixels a point is made of and with what weights, another adds them up, and `_points_gradient` is
+the derivative of the weights: one kernel, or `_factors` in differentiable arithmetic.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ derivative(
     x=lambda g, grad, index, x_shape: ops.spread_weighted(grad, g, index, x_shape[2]),
     **PRODUCT,
 )
-
 
 
 def _sample_gradient(g, x, grid, mode, padding, align_corners, needs):
