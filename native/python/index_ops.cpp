@@ -18,10 +18,12 @@ TensorRef apart_from(Tensor* in, const Tensor* out) {
 namespace {
 
 // Index dtypes a function takes; the kernels want int64.
-TensorRef long_index(Tensor* index, bool int32_too, PyObject* type, const std::string& complaint) {
+// The complaint is put together only where it is made: `%s` in it stand for words.
+template <class... Words>
+TensorRef long_index(Tensor* index, bool int32_too, PyObject* type, const char* complaint, Words... words) {
   if (index->dtype == DType::i64) return share(index);
   if (index->dtype == DType::i32 && int32_too) return cast(index, DType::i64);
-  fail(type, complaint);
+  failf(type, complaint, words...);
 }
 
 [[noreturn]] void fail_range(PyObject* type, const IndexFault& fault, const char* prefix = "") {
@@ -299,8 +301,8 @@ TensorRef check_index_add(const char* name, Tensor* x, int dim, Tensor* given, T
           given->ndim, dtype_class_name(given->dtype), sizes_text(given->sizes()).c_str());
   }
   TensorRef index = long_index(given, true, PyExc_RuntimeError,
-                               std::string(name) + "(): Expected dtype int32/int64 for index but got: " +
-                                   dtype_class_name(given->dtype));
+                               "%s(): Expected dtype int32/int64 for index but got: %s", name,
+                               dtype_class_name(given->dtype));
   if (x->dtype != source->dtype) {
     failf(PyExc_RuntimeError, "%s(): self (%s) and source (%s) must have the same scalar type", name,
           dtype_class_name(x->dtype), dtype_class_name(source->dtype));
@@ -386,8 +388,8 @@ PyObject* index_copy_forward(const Primitive& op, PyObject* const* args, Tensor*
         source->ndim, x->ndim);
   }
   TensorRef index = long_index(given, false, PyExc_RuntimeError,
-                               std::string("index_copy_(): Expected a long tensor for index, but got ") +
-                                   dtype_class_name(given->dtype));
+                               "index_copy_(): Expected a long tensor for index, but got %s",
+                               dtype_class_name(given->dtype));
   if (x->dtype != source->dtype) {
     failf(PyExc_RuntimeError,
           "index_copy_(): self and source expected to have the same dtype, but got (self) %s and (source) %s",
@@ -511,8 +513,8 @@ PyObject* index_reduce_forward(const Primitive& op, PyObject* const* args, Tenso
 
 TensorRef flat_index(const char* name, Tensor* index) {
   return long_index(
-      index, false, PyExc_RuntimeError,
-      std::string(name) + "(): Expected a long tensor for index, but got " + dtype_class_name(index->dtype));
+      index, false, PyExc_RuntimeError, "%s(): Expected a long tensor for index, but got %s", name,
+      dtype_class_name(index->dtype));
 }
 
 // take(x, index)
@@ -589,8 +591,8 @@ PyObject* embedding_forward(const Primitive& op, PyObject* const* args, Tensor*)
   TensorRef index =
       long_index(given, true, PyExc_RuntimeError,
                  "Expected tensor for argument #1 'indices' to have one of the following "
-                 "scalar types: Long, Int; but got " +
-                     legacy_name(given->dtype) + " instead (while checking arguments for embedding)");
+                 "scalar types: Long, Int; but got %s instead (while checking arguments for embedding)",
+                 given->dtype == DType::i64 ? "" : legacy_name(given->dtype).c_str());
   index = contiguous(index.get());
   Shape shape;
   shape.assign(index->sizes());

@@ -52,7 +52,7 @@ TensorRef select_at(Tensor* t, int dim, PyObject* index, int named_dim) {
   }
   Ref<PyObject> at = number(dim);
   PyObject* args[] = {t->object(), at.get(), index};
-  return TensorRef(as_tensor(call(select, args)));
+  return TensorRef(as_tensor(call_settled(select, args)));
 }
 
 // t itself if the slice takes everything and `skip_full`.
@@ -65,14 +65,14 @@ TensorRef slice_at(Tensor* t, int dim, PyObject* slice, bool skip_full) {
   if (skip_full && start == 0 && stop >= t->size(dim) && step == 1) return share(t);
   Ref<PyObject> at = number(dim), from = number(start), to = number(stop), by = number(step);
   PyObject* args[] = {t->object(), at.get(), from.get(), to.get(), by.get()};
-  return TensorRef(as_tensor(call(op, args)));
+  return TensorRef(as_tensor(call_settled(op, args)));
 }
 
 TensorRef unsqueeze_at(Tensor* t, int dim) {
   static Primitive& unsqueeze = primitive("unsqueeze");
   Ref<PyObject> at = number(dim);
   PyObject* args[] = {t->object(), at.get()};
-  return TensorRef(as_tensor(call(unsqueeze, args)));
+  return TensorRef(as_tensor(call_settled(unsqueeze, args)));
 }
 
 // The index tensor of a list, tuple, range or array: int64, or a mask if it holds bools.

@@ -272,6 +272,17 @@ void check_linked(Device device) {
 }
 
 TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
+  if (device == Device{} && !is_rare(dtype)) {
+    TensorRef t(allocate_tensor());
+    t->dtype = dtype;
+    int64_t nbytes;
+    if (set_small_geometry(t.get(), sizes, strides) &&
+        !__builtin_mul_overflow(t->numel, int64_t(dtype_size(dtype)), &nbytes)) {
+      t->storage = new_storage(size_t(nbytes), device);
+      if (modes.inference) t->flags |= Tensor::INFERENCE;
+      return t;
+    }
+  }
   if (device.type >= DeviceType::cuda) no_such_device(device);
   int64_t numel = numel_of(sizes), nbytes;
   if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &nbytes)) {
