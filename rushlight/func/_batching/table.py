@@ -69,12 +69,12 @@ def places(dims: Any, count: int) -> Any:
     return place(dims, count)
 
 
-def _flat(values: Iterable) -> Iterable:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _flat(value)
-        else:
-            yield value
+def _any(flags: tuple) -> bool:
+    """Whether there is a true one among them, or in tuples among them."""
+    for flag in flags:
+        if flag and (flag is True or _any(flag)):
+            return True
+    return False
 
 
 def compute(primitive: Any, values: tuple, batched: tuple, size: int, number: int, in_place: bool) -> Any:
@@ -82,7 +82,7 @@ def compute(primitive: Any, values: tuple, batched: tuple, size: int, number: in
     named, count = primitive.__name__, primitive.input_count
     rule: Callable | None = by_attributes
     rest = batched[count:]
-    if not any(rest) or named in _WITH_TENSORS or not any(_flat(rest)):
+    if not _any(rest) or named in _WITH_TENSORS:
         rule, batched = RULES.get(named), batched[:count]
     if rule is None:
         rule = elementwise if primitive.is_elementwise else example_by_example
