@@ -124,12 +124,17 @@ class ModuleState:
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
+        own = self.__dict__
+        asked = "_forgotten" in own  # tables of hooks that somebody deleted are missed
+        if asked or own.get("_state_dict_pre_hooks"):
+            for hook in self._state_dict_pre_hooks.values():
+                hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        if not asked and not own.get("_state_dict_hooks"):
+            return destination
         for hook in self._state_dict_hooks.values():
             replaced = hook(self, destination, prefix, local_metadata)
             if getattr(hook, "_from_public_api", False):
