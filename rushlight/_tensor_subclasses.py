@@ -115,9 +115,11 @@ def _init_subclass(cls, **kwargs):
     """A class that has a `__torch_dispatch__` and says nothing of `__torch_function__` is not asked."""
     super(Tensor, cls).__init_subclass__(**kwargs)
     _C.keep_native_operators(cls)
-    if vars(cls).get("__torch_dispatch__") is _C._disabled_torch_dispatch_impl:  # as if it had none
+    if "__torch_dispatch__" not in vars(cls):
+        return
+    if vars(cls)["__torch_dispatch__"] is _C._disabled_torch_dispatch_impl:  # as if it had none
         cls.__torch_dispatch__ = vars(Tensor)["__torch_dispatch__"]
-    elif "__torch_dispatch__" in vars(cls):
+    else:
         inherited = getattr(cls.__torch_function__, "__func__", None)
         if inherited is Tensor.__torch_function__.__func__:
             cls.__torch_function__ = _C._disabled_torch_function_impl
