@@ -25,6 +25,16 @@ def _mask(input, p, by_channel):
     return mask.bernoulli_(1 - p)
 
 
+def _draws_in_order():
+    """Where functions are transformed, torch draws element by element, however they lie in memory; not where
+    `linearize` keeps what the function itself computes."""
+    if not _C.transforming():
+        return False
+    from rushlight.func._tensor import TAPE
+
+    return all(kind != TAPE for _, kind, *_ in _C.all_levels())
+
+
 def _watched(tensor):
     """Whether somebody else looks on than a transform, which sees the operations that these are made of."""
     return _C.watched(tensor) and not _C.is_leveled(tensor)
@@ -55,6 +65,8 @@ def _dropout(input, p, training, inplace, by_channel=False):
         )
     if p == 1:
         noise = rushlight.zeros((), dtype=input.dtype, device=input.device)
+    elif not by_channel and _draws_in_order():
+        noise = input.new_empty(input.shape).bernoulli_(1 - p).mul_(1 / (1 - p))
     else:
         noise = _by_number("div_", _mask(input, p, by_channel), 1 - p)
     return input.mul_(noise) if inplace else input * noise
