@@ -12,7 +12,7 @@ struct Modes {
   bool function_mode = false;  // a TorchFunctionMode is asked before anything else
   bool unrecorded = false;     // inside the rules of a backward that records nothing
   bool forward = true;         // false where operations carry no tangents along, though a dual level is open
-  bool derives = false;        // inside the rules of a backward that is recorded
+  bool derives = false;        // inside the rules of a backward that is recorded, here or below a level
 };
 
 // initial-exec: one instruction instead of a call; the module's thread-local block is a few bytes.

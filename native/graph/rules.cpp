@@ -3,6 +3,7 @@
 #include "../python/forward_mode.h"
 #include "../python/functions.h"
 #include "../python/lazy_views.h"
+#include "../python/levels.h"
 #include "../python/primitive.h"
 #include "../python/rare_ops.h"
 #include "custom.h"
@@ -545,7 +546,7 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
                      const std::vector<bool>* wanted) {
   Primitive& op = *node->op;
   Unpacked once(node);
-  Derives derives(modes.grad && !by_number(node));
+  Derives derives((modes.grad || inside_levels()) && !by_number(node));  // what is below may be recorded
   if (node->extra && node->extra->kept) check_all_kept(node);
   if (op.reads_all) unpack_all(node);
   else if (any_packed) unpack_in_order(node);

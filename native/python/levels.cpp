@@ -129,7 +129,7 @@ class Below {
     modes.grad = modes.grad && level.grad;
     modes.forward = level.forward;
     modes.inference = modes.inference && level.inference;
-    modes.derives = modes.unrecorded = false;
+    modes.unrecorded = false;
     suspended.insert(suspended.end(), levels.begin() + long(place), levels.end());
     levels.resize(place);
   }
@@ -137,7 +137,6 @@ class Below {
     modes.grad = before.grad;
     modes.forward = before.forward;
     modes.inference = before.inference;
-    modes.derives = before.derives;
     modes.unrecorded = before.unrecorded;
     if (levels.size() > place) levels.resize(place);
     levels.insert(levels.end(), suspended.begin() + long(outer), suspended.end());

@@ -225,6 +225,18 @@ def cases(torch):
         )
         return told, [part.grad_fn.name() for part in parts]
 
+    @case("what torch.func records of numbers")
+    def _():
+        def chain(node, depth=4):
+            after = [chain(each, depth - 1) for each, _ in node.next_functions] if node and depth else []
+            return node and (node.name(), after)
+
+        a, func = torch.rand(2, 2, requires_grad=True), torch.func
+        inner = lambda q: torch.autograd.grad(q.pow(3).sum(), q, create_graph=True)[0].sum()
+        functions = [inner, lambda q: q.pow(2).sum(), lambda q: q.pow(3).sum(), lambda q: (q * 3).sum()]
+        made = [func.grad(function)(a) for function in functions]
+        return [(chain(each.grad_fn), each.requires_grad) for each in made]
+
     @case("an output is written once, whoever looks on")
     def _():
         modes = importlib.import_module(f"{torch.__name__}.utils._python_dispatch")
