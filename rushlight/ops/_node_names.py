@@ -421,9 +421,6 @@ COMPOSED: dict[str, Any] = {
     "lstm_cell": "=MulBackward0",
     "kron": "=UnsafeViewBackward0",
     "logaddexp": saving("LogaddexpBackward0", "self other", "self other", "self other"),
-    "logsigmoid": lambda input, **kwargs: (
-        None if input.is_contiguous() else ("LogSigmoidBackward0", _kept(self=input), (input,))
-    ),
     "logit": _keeping("LogitBackward0", "eps", itself=True, eps=None),
     "logit_": _logit_,
     "logsumexp": _logsumexp,

@@ -140,9 +140,9 @@ def _fit(x, dims, b_ih, b_hh):
     return b_ih.dtype == b_hh.dtype == x.dtype and x.dim() == dims and b_ih.shape == b_hh.shape
 
 
-def _in_steps(x, *others):
-    """Whether somebody looks on who is to see the steps that torch takes."""
-    return _C.watched(x) or looked_on(x, *others)
+def _in_steps(*tensors):
+    """Whether hooks on saved tensors are to see the steps that torch takes."""
+    return _C.top_saved_hooks() is not None and looked_on(*tensors)
 
 
 def _direction(mode, x, h, c, weights, sizes, reverse, shown):
@@ -150,7 +150,7 @@ def _direction(mode, x, h, c, weights, sizes, reverse, shown):
     whether out itself is returned to the user, who may write into it."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if _fit(x, 3 if sizes is None else 2, b_ih, b_hh) and (
-        _is_one_step(mode, x, sizes, w_hr) or not _in_steps(x, h, *weights)
+        _is_one_step(mode, x, sizes, w_hr) or not (_C.watched(x) or _in_steps(x, h, *weights))
     ):
         since = _C.next_sequence()
         try:
@@ -419,7 +419,7 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
     for check in _CHECKS.get(mode, _PLAIN_CHECKS):
         check(mode, x, states, w_ih, w_hh)
     weights = (w_ih, w_hh, b_ih, b_hh, None)
-    if _fit(x, 2, b_ih, b_hh) and not _in_steps(x, *states, *weights):
+    if _fit(x, 2, b_ih, b_hh) and not (_C.watched(x) or _in_steps(x, *states, *weights)):
         try:
             out, _, c = _at_once(mode, x, h, c, weights, (x.shape[0],), False, True)
             return out, c

@@ -399,10 +399,23 @@ def logsigmoid(input, *, out=None):
     tensor([  -0.6931, -200.0000])
     """
     require_tensor("log_sigmoid", input)
-    result = ops.log_sigmoid(input.contiguous())
+    result = ops.log_sigmoid(input) if input.is_contiguous() else _log_sigmoid_of_turned(input)
     if out is None:
         return result
     return write_out(out, result, exact="expected scalar type {result} but found {out}")
+
+
+def _log_sigmoid_of_turned(input):
+    """The result lies in order; torch's node is given the input as it lies."""
+    name = "LogSigmoidBackward0"
+    if looked_on(input):
+        kept = {"self": input, "buffer": ops.exp(-ops.abs(input.detach().contiguous()))}
+        return one_node(lambda x: ops.log_sigmoid(x.contiguous()), (input,), name, kept, (input,))
+    since = _C.next_sequence()
+    result = ops.log_sigmoid(input.contiguous())
+    if _C.next_sequence() == since:
+        return result
+    return _C.name_node(result, name, since, {"self": _C.keep(input)}, (input,))
 
 
 @functional
