@@ -61,9 +61,10 @@ def _remainder(input, other, **kwargs):
 NO_COMPLEX_GRADIENT = {
     name: name
     for name in (
-        "affine_grid_generator", "conv_tbc", "embedding", "geqrf", "index_reduce", "nan_to_num",
-        "native_dropout", "native_dropout_backward", "normal", "scatter_reduce", "select_copy",
-        "select_scatter", "silu", "slice_copy", "slice_scatter", "soft_margin_loss", "view_as_complex_copy",
+        "affine_grid_generator", "binary_cross_entropy_with_logits", "conv_tbc", "embedding", "geqrf",
+        "index_reduce", "nan_to_num", "native_dropout", "native_dropout_backward", "normal", "scatter_reduce",
+        "select_copy", "select_scatter", "silu", "slice_copy", "slice_scatter", "soft_margin_loss",
+        "view_as_complex_copy",
     )
 } | {"to_sparse": "_to_sparse"}  # fmt: skip
 

@@ -127,7 +127,8 @@ def _clamp_onto(name, self, min, max):
     try:
         return _C.in_place(op, *args)
     except RuntimeError as error:
-        _C.check_inplace(self)  # which torch asks first
+        if isinstance(max if min is None else min, Tensor):
+            _C.check_inplace(self)  # which torch asks first
         shapes = "must match the size" in str(error)
         if name != "clamp_" and not shapes and isinstance(max if min is None else min, Tensor):
             common = _C.result_type(self, max if min is None else min)

@@ -358,6 +358,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
             "(input.dim() - other.dim()) <= 1"
         )
     vector = b.ndim == 1 or (input.ndim - b.ndim == 1 and b.shape == input.shape[:-1])
+    since = _C.next_sequence()
     right = b.unsqueeze(-1) if vector else b
     m, n = input.shape[-2:]
     if right.shape[-2] != m:
@@ -388,7 +389,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
         none = input.new_empty(0, dtype=_C.int64)
         rank = none if driver == "gels" else rank.to(_C.int64)
         values = values if driver in ("gelsd", "gelss") else values.new_empty(0)
-    solution, since = _C.forget_base(solution), _C.next_sequence()
+    solution = _C.forget_base(solution)
     if records(A) or records(B):
         solution, residuals = ops.linalg_lstsq_given(A, B, (solution, residuals))
     if vector:

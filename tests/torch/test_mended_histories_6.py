@@ -225,6 +225,23 @@ def cases(torch):
         )
         return told, [part.grad_fn.name() for part in parts]
 
+    @case("a logsigmoid of a view that was written is recorded with its history")
+    def _():
+        x = torch.rand(2, 2, requires_grad=True)
+        e = x * 1
+        part = e[:, 1:]
+        e.mul_(2)
+        made = torch.nn.functional.logsigmoid(part)
+        b = torch.rand(3, 2, requires_grad=True)
+        solved = torch.linalg.lstsq(torch.rand(3, 2, 2) + torch.eye(2), b * 1)[0]
+        return seen(made), seen(solved), torch.autograd.grad(made.sum(), x)
+
+    @case("no gradient through a loss by complex targets")
+    def _():
+        F, a, b = torch.nn.functional, torch.rand(2, requires_grad=True), torch.rand(2) + 1j
+        plain = F.binary_cross_entropy_with_logits(a.detach(), b)
+        return err(F.binary_cross_entropy_with_logits, a, b), plain.dtype, err(b.clone().clamp_, -1, 1)
+
     @case("what torch.func records of numbers")
     def _():
         def chain(node, depth=4):

@@ -19,6 +19,8 @@ from rushlight.nn.functional._checks import (
     require_tensor,
 )
 from rushlight.ops._again import looked_on, one_node
+from rushlight.ops._facts import told
+from rushlight.ops._node_names import saving
 from rushlight.ops._public import FOUND_DTYPE, refuse_complex, shares_elements, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -405,17 +407,10 @@ def logsigmoid(input, *, out=None):
     return write_out(out, result, exact="expected scalar type {result} but found {out}")
 
 
+@told(node_name=saving("LogSigmoidBackward0", "self", "self", "self"))
 def _log_sigmoid_of_turned(input):
     """The result lies in order; torch's node is given the input as it lies."""
-    name = "LogSigmoidBackward0"
-    if looked_on(input):
-        kept = {"self": input, "buffer": ops.exp(-ops.abs(input.detach().contiguous()))}
-        return one_node(lambda x: ops.log_sigmoid(x.contiguous()), (input,), name, kept, (input,))
-    since = _C.next_sequence()
-    result = ops.log_sigmoid(input.contiguous())
-    if _C.next_sequence() == since:
-        return result
-    return _C.name_node(result, name, since, {"self": _C.keep(input)}, (input,))
+    return ops.log_sigmoid(input.contiguous())
 
 
 @functional
