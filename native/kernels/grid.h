@@ -45,8 +45,12 @@ struct GridSamples {
   void (*backward)(const GridShape& s, const T* grid, int64_t n, const T* image, int64_t channels, const T* g,
                    T* dx, T* dgrid, T* room);
 };
-// Up to 16 channels of an image, and of its gradient where that is computed too, and one more pixel of each.
-inline int64_t grid_room(const GridShape& s, int64_t channels, bool gradient) {
+// So few that it takes longer to lay the pixels of the image side by side.
+inline bool grid_has_few_points(const GridShape& s, int64_t n) { return n < s.pixels() / 16; }
+// For n points at a time: up to 16 channels of an image, and of its gradient where that is computed too, and
+// one more pixel of each.
+inline int64_t grid_room(const GridShape& s, int64_t n, int64_t channels, bool gradient) {
+  if (grid_has_few_points(s, n)) return 0;
   int64_t width = channels > 8 ? 16 : channels > 4 ? 8 : 4;
   return (s.pixels() + 1) * width * (gradient ? 2 : 1);
 }

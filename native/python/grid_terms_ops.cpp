@@ -167,9 +167,10 @@ PyObject* grid_sample_forward(const Primitive&, PyObject* const* args, Tensor*) 
   s.visit([&](auto tag) {
     using T = typename decltype(tag)::type;
     // Images for the threads; of few images, parts of the points.
-    const int64_t room = grid_room(s.shape, s.channels, false), pixels = s.shape.pixels();
+    const int64_t pixels = s.shape.pixels();
     const int64_t parts = std::min((num_threads() + s.images - 1) / s.images, (s.count + SHARE - 1) / SHARE);
     const int64_t share = (s.count + parts - 1) / parts;
+    const int64_t room = grid_room(s.shape, share, s.channels, false);
     Workspaces spaces(num_threads(), room * int64_t(sizeof(T)));
     divide(s.work(), s.images * parts, [&](int64_t begin, int64_t end) {
       Workspaces::Lease lease(spaces);
@@ -204,7 +205,7 @@ PyObject* grid_sample_gradient_forward(const Primitive&, PyObject* const* args, 
     MaybeNoGil released(g->numel);
     s.visit([&](auto tag) {
       using T = typename decltype(tag)::type;
-      const int64_t room = grid_room(s.shape, s.channels, true), pixels = s.shape.pixels();
+      const int64_t room = grid_room(s.shape, s.count, s.channels, true), pixels = s.shape.pixels();
       if (s.channels == 0 && on_grid) std::fill_n(dgrid->data_as<T>(), dgrid->numel, T(0));
       Workspaces spaces(num_threads(), room * int64_t(sizeof(T)));
       divide(s.work(), s.images, [&](int64_t begin, int64_t end) {

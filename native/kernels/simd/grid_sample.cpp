@@ -188,6 +188,38 @@ struct Sampling {
       turn_back<T, K>(out, n, to + first, step, channels);
     });
   }
+  // Of few points the image is read where it lies, element by element.
+  void forward_few(int64_t channels, T* to, int64_t step) {
+    const int count = s.terms();
+    each([&](int64_t first, int64_t points) {
+      for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < points; i++) {
+          T sum = 0;
+          for (int j = 0; j < count; j++)
+            sum += terms.weights[j][i] * pixel(planes + c * size, terms.at[j][i]);
+          to[c * step + first + i] = sum;
+        }
+    });
+  }
+  void backward_few(int64_t channels, const T* g, T* dx, T* dgrid) {
+    alignas(64) T products_of[16][BLOCK];
+    const int count = s.terms();
+    if (dx) std::fill_n(dx, channels * size, T(0));
+    each([&](int64_t first, int64_t points) {
+      for (int j = 0; j < count; j++) std::fill_n(products_of[j], points, T(0));
+      for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < points; i++) {
+          const T up = g[c * n + first + i];
+          for (int j = 0; j < count; j++) {
+            const int32_t at = terms.at[j][i];
+            if (dx && at < size) dx[c * size + at] += terms.weights[j][i] * up;
+            products_of[j][i] += up * pixel(planes + c * size, at);
+          }
+        }
+      if (dgrid) points_gradient(s, places, points, products_of[0], BLOCK, dgrid + first * s.dims, false);
+    });
+  }
+  T pixel(const T* plane, int32_t at) const { return at < size ? plane[at] : T(0); }
   // dx or dgrid may be null; the second is added to if `add`.
   template <int K>
   void backward(int channels, const T* g, T* dx, T* dgrid, bool add, T* room) {
@@ -216,6 +248,7 @@ void sample(const GridShape& s, const T* grid, int64_t n, const T* image, int64_
   Places<T> places;
   Terms<T> terms;
   Sampling<T> of{s, grid, image, n, size, places, terms};
+  if (grid_has_few_points(s, n)) return of.forward_few(channels, to, step);
   for (int64_t c = 0; c < channels;) {
     of.planes = image + c * size;
     T* out = to + c * step;
@@ -238,6 +271,7 @@ void sample_gradient(const GridShape& s, const T* grid, int64_t n, const T* imag
     std::fill_n(dgrid, n * s.dims, T(0));
     dgrid = nullptr;
   }
+  if (grid_has_few_points(s, n)) return of.backward_few(channels, g, dx, dgrid);
   for (int64_t c = 0; c < channels && (dx || dgrid);) {
     of.planes = image + c * size;
     int k = side_by_side(channels - c), taken = int(std::min<int64_t>(k, channels - c));
