@@ -263,9 +263,8 @@ DirectCall read_one(std::string_view text) {
   if (call.out >= 0 && (call.in_place || call.op->outputs.size() != (call.kind ? 2 : 1) ||
                         call.op->options & Primitive::VIEW || call.op->list_output))
     fail_reading(text);
-  call.plain = call.out < 0 && call.part < 0 && !call.in_place && !call.kind &&
-               std::ranges::none_of(call.parameters, [](auto& one) { return one.kind->listed; }) &&
-               std::ranges::none_of(call.arguments, [](auto& one) { return one.alone; });
+  call.plain = !call.spreads && std::ranges::none_of(call.arguments, [](auto& one) { return one.alone; }) &&
+               (call.out < 0 || size_t(call.out) >= call.positional);
   return call;
 }
 
@@ -335,27 +334,39 @@ Ref<PyObject> as_kind(PyTypeObject* kind, Ref<PyObject> result) {
 
 }  // namespace
 
+// What a call comes to, once it is computed.
+static PyObject* finished(const DirectCall& call, Ref<PyObject> result) {
+  if (call.part >= 0 && result) return Py_NewRef(PyTuple_GET_ITEM(result.get(), call.part));
+  return call.kind ? as_kind(call.kind, std::move(result)).release() : result.release();
+}
+
 // A call of nothing but positional arguments, with a description that is plain. Null without a Python error
-// if that does not fit.
-static PyObject* call_plainly(const DirectCall& call, PyObject* const* args, size_t count) {
+// if that does not fit, and `listed` if there are lists, of which tuples are to be taken.
+static PyObject* call_plainly(const DirectCall& call, PyObject* const* args, size_t count, bool& listed) {
   PyObject *values[DirectCall::MOST], *given[DirectCall::MOST];
   size_t k = 0;
   for (; k < count; k++) {
     const auto& [kind, or_none, name, otherwise] = call.parameters[k];
     PyObject* o = args[k];
     bool fits = kind->tensor && is_plain_tensor(o);
+    if (kind->listed && PyList_Check(o)) {
+      listed = true;
+      return nullptr;
+    }
     if (!fits && !(o == Py_None && or_none) && !kind->takes(o, k ? values[0] : nullptr)) return nullptr;
     values[k] = o;
   }
   for (; k < call.parameters.size(); k++) {
     if (!(values[k] = call.parameters[k].otherwise)) return nullptr;
   }
+  if (call.itself >= 0) return Py_NewRef(values[call.itself]);
   const size_t wanted = call.arguments.size();
   for (size_t i = 0; i < wanted; i++) {
     const auto& argument = call.arguments[i];
     given[i] = argument.parameter < 0 ? argument.constant : values[argument.parameter];
   }
-  return call_settled(*call.op, given);
+  Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : call_settled(*call.op, given));
+  return finished(call, std::move(result));
 }
 
 NativeCallInit::NativeCallInit(const char* name, NativeCall call) { natives().emplace(name, call); }
@@ -390,8 +401,10 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
       }
       if (given_count < call.least || (size_t(positional) > call.positional && !call.spreads)) continue;
       if (call.plain && !kwnames) {
-        if (PyObject* result = call_plainly(call, args, size_t(positional))) return result;
-        continue;
+        bool listed = false;
+        PyObject* result = call_plainly(call, args, size_t(positional), listed);
+        if (result) return result;
+        if (!listed) continue;
       }
       Bound bound;
       if (!bound.bind(call, args, positional, kwnames, method)) continue;
@@ -408,8 +421,7 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
         return as_kind(call.written_kind, share(out)).release();
       }
       Ref<PyObject> result(call.in_place ? call_in_place(*call.op, given) : call_settled(*call.op, given));
-      if (call.part >= 0 && result) return Py_NewRef(PyTuple_GET_ITEM(result.get(), call.part));
-      return as_kind(call.kind, std::move(result)).release();
+      return finished(call, std::move(result));
     }
     return nullptr;
   });

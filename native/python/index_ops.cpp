@@ -300,9 +300,9 @@ TensorRef check_index_add(const char* name, Tensor* x, int dim, Tensor* given, T
           "%s(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %s", name,
           given->ndim, dtype_class_name(given->dtype), sizes_text(given->sizes()).c_str());
   }
-  TensorRef index = long_index(given, true, PyExc_RuntimeError,
-                               "%s(): Expected dtype int32/int64 for index but got: %s", name,
-                               dtype_class_name(given->dtype));
+  TensorRef index =
+      long_index(given, true, PyExc_RuntimeError, "%s(): Expected dtype int32/int64 for index but got: %s",
+                 name, dtype_class_name(given->dtype));
   if (x->dtype != source->dtype) {
     failf(PyExc_RuntimeError, "%s(): self (%s) and source (%s) must have the same scalar type", name,
           dtype_class_name(x->dtype), dtype_class_name(source->dtype));
@@ -512,9 +512,8 @@ PyObject* index_reduce_forward(const Primitive& op, PyObject* const* args, Tenso
 }
 
 TensorRef flat_index(const char* name, Tensor* index) {
-  return long_index(
-      index, false, PyExc_RuntimeError, "%s(): Expected a long tensor for index, but got %s", name,
-      dtype_class_name(index->dtype));
+  return long_index(index, false, PyExc_RuntimeError, "%s(): Expected a long tensor for index, but got %s",
+                    name, dtype_class_name(index->dtype));
 }
 
 // take(x, index)
