@@ -269,8 +269,11 @@ def triu_(self, diagonal=0):
     return _C.in_place(ops.triu, self, diagonal)
 
 
-def _triangle_indices(name, row, col, offset, dtype, device, upper):
+def _triangle_indices(name, row, col, offset, dtype, device, pin_memory, requires_grad, upper):
     from rushlight import get_default_device
+    from rushlight.ops.create import _checked, _finish
+
+    _checked(None, pin_memory)
 
     row, col, offset = map(whole, (row, col, offset))
     if row < 0:
@@ -286,26 +289,31 @@ def _triangle_indices(name, row, col, offset, dtype, device, upper):
     if col == 0 or first > last:
         first = last
     place = device if device is not None else get_default_device()
-    return _C.triangle_indices(first, last, col, offset, upper, dtype, place)
+    found = _C.triangle_indices(first, last, col, offset, upper, dtype, place)
+    return _finish(found, requires_grad)
 
 
 @function
-def tril_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None):
+def tril_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None, pin_memory=False,
+                 requires_grad=False):  # fmt: skip
     """The coordinates of the lower triangle of a row x col matrix: row numbers, then column numbers.
 
     >>> rushlight.tril_indices(2, 2)
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _triangle_indices("tril_indices", row, col, offset, dtype, device, False)
+    return _triangle_indices(
+        "tril_indices", row, col, offset, dtype, device, pin_memory, requires_grad, False
+    )
 
 
 @function
-def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None):
+def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None, pin_memory=False,
+                 requires_grad=False):  # fmt: skip
     """The coordinates of the upper triangle of a row x col matrix: row numbers, then column numbers.
 
     >>> rushlight.triu_indices(2, 2)
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _triangle_indices("triu_indices", row, col, offset, dtype, device, True)
+    return _triangle_indices("triu_indices", row, col, offset, dtype, device, pin_memory, requires_grad, True)

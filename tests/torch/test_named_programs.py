@@ -380,6 +380,13 @@ def _(torch):
     ]
 
 
+@case("the coordinates of triangles take what other factories take")
+def _(torch):
+    options = [{"requires_grad": True}, {"requires_grad": False}, {"pin_memory": False}, {"requires_grad": 1}]
+    options += [{"dtype": torch.float32, "requires_grad": True}, {"pin_memory": True}, {"dtype": torch.int32}]
+    return [told(f, 2, 2, **each) for f in (torch.tril_indices, torch.triu_indices) for each in options]
+
+
 @case("only modes are entered")
 def _(torch):
     stack = import_module(f"{torch.__name__}.utils._python_dispatch")._get_current_dispatch_mode_stack
