@@ -8,8 +8,8 @@ from rushlight._warn import warn_once
 from rushlight.ops._facts import told
 from rushlight.ops._node_names import asked_plainly
 from rushlight.ops._public import public, whole
-from rushlight.ops.compose import _without_derivative
 from rushlight.ops.linalg import require_tensor
+from rushlight.ops.unique import without_derivative
 
 
 def _is_all_true(input):
@@ -77,7 +77,7 @@ def _unique2(input, sorted=True, return_inverse=False, return_counts=False):
 def _unique(input, sorted=True, return_inverse=False):
     """unique, with an empty tensor for the places if they are not asked for."""
     found, inverse, _ = _unique2(input.detach(), sorted, return_inverse)
-    return _without_derivative("_unique", "UniqueBackward0", input, (found, inverse))
+    return without_derivative("_unique", "UniqueBackward0", input, (found, inverse))
 
 
 def _stack(tensors, dim=0):

@@ -50,6 +50,7 @@ from rushlight.ops import (
     sparse_forms,
     special,
     stft,
+    unique,
     windows,
 )
 
