@@ -2,16 +2,8 @@
 #include "closed_arguments.h"
 
 namespace rl {
-namespace {
 
-bool runs_code(PyObject* o) {
-  if (PyLong_Check(o) || PyFloat_Check(o) || is_tensor(o)) return false;
-  PyNumberMethods* number = Py_TYPE(o)->tp_as_number;  // NumPy's floats are known for what they are
-  return number &&
-         (number->nb_index || (number->nb_float && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)));
-}
-
-bool is_open(PyObject* o, int depth = 3) {
+bool is_open(PyObject* o, int depth) {
   if (PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o)) return false;
   if (!PyTuple_Check(o) && !PyList_Check(o)) return runs_code(o);
   if (depth == 0) return true;
@@ -20,6 +12,8 @@ bool is_open(PyObject* o, int depth = 3) {
   }
   return false;
 }
+
+namespace {
 
 Ref<PyObject> closed(PyObject* o, int depth = 0) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
@@ -39,20 +33,7 @@ Ref<PyObject> closed(PyObject* o, int depth = 0) {
   return share(o);
 }
 
-bool is_open_input(const Primitive& op, PyObject* const* args, int i) {
-  if (op.list_inputs >> i & 1) return !PyTuple_Check(args[i]);
-  return !is_plain_tensor(args[i]) && runs_code(args[i]);
-}
-
 }  // namespace
-
-bool has_open(const Primitive& op, PyObject* const* args) {
-  int count = int(op.args.size());
-  for (int i = 0; i < count; i++) {
-    if (i < op.input_count ? is_open_input(op, args, i) : is_open(args[i])) return true;
-  }
-  return false;
-}
 
 ClosedArguments::ClosedArguments(const Primitive& op, PyObject* const* given) {
   for (int i = 0; i < int(op.args.size()); i++) {
