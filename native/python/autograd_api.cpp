@@ -232,11 +232,13 @@ PyObject* py_detach(PyObject*, PyObject* o) {
   });
 }
 
-const NativeCallInit detach_call{"detach", [](PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+const NativeCallInit detach_call{"detach",
+                                 [](PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
                                    bool plain =
                                        count == 1 && no_keywords(kwnames) && is_plain_tensor(args[0]);
                                    return plain ? py_detach(nullptr, args[0]) : nullptr;
-                                 }};
+                                 },
+                                 CASTS_NOTHING};
 
 PyObject* py_requires_grad(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {

@@ -52,32 +52,13 @@ struct DirectCall {
 
 namespace {
 
-std::map<std::string, NativeCall, std::less<>>& natives() {
-  static std::map<std::string, NativeCall, std::less<>> all;
+struct Native {
+  NativeCall call;
+  bool casts_nothing;
+};
+std::map<std::string, Native, std::less<>>& natives() {
+  static std::map<std::string, Native, std::less<>> all;
   return all;
-}
-
-// Note [direct calls under autocast]
-// While calls are hooked (call_hooks.h) the arguments of some functions are others than the program gave.
-// Such a function is called with them, directly or not. But a function that is none of those may call one of
-// them, from Python: it has to, unless all it does is to call a primitive that is none of them either, or one
-// of these native bodies, whose Python functions call nothing that is hooked.
-bool casts_nothing(std::string_view native) {
-  constexpr std::string_view names[] = {"to",         "float",
-                                        "double",     "half",
-                                        "bfloat16",   "long",
-                                        "int",        "bool",
-                                        "cpu",        "type_as",
-                                        "item",       "is_contiguous",
-                                        "type",       "expand_as",
-                                        "view_as",    "requires_grad_",
-                                        "flatten",    "narrow",
-                                        "movedim",    "split",
-                                        "chunk",      "detach",
-                                        "tolist",     "numel",
-                                        "is_complex", "is_floating_point",
-                                        "linear",     "matmul"};
-  return std::ranges::find(names, native) != std::end(names);
 }
 
 [[noreturn]] void fail_reading(std::string_view text) {
@@ -194,8 +175,8 @@ DirectCall read_one(std::string_view text) {
   if (text.starts_with("native ")) {
     auto found = natives().find(text.substr(7));
     if (found == natives().end()) fail_reading(text);
-    call.native = found->second;
-    call.casts_nothing = casts_nothing(found->first);
+    call.native = found->second.call;
+    call.casts_nothing = found->second.casts_nothing;
     return call;
   }
   size_t arrow = text.find(" -> ");
@@ -369,7 +350,9 @@ static PyObject* call_plainly(const DirectCall& call, PyObject* const* args, siz
   return finished(call, std::move(result));
 }
 
-NativeCallInit::NativeCallInit(const char* name, NativeCall call) { natives().emplace(name, call); }
+NativeCallInit::NativeCallInit(const char* name, NativeCall call, bool casts_nothing) {
+  natives().emplace(name, Native{call, casts_nothing});
+}
 
 const DirectCalls* read_direct_calls(const char* text) {
   static std::map<std::string, std::unique_ptr<DirectCalls>, std::less<>> all;

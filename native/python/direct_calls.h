@@ -45,8 +45,14 @@ PyObject* call_directly(const DirectCalls& calls, bool method, PyObject* const* 
 // May throw.
 using NativeCall = PyObject* (*)(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames);
 struct NativeCallInit {
-  NativeCallInit(const char* name, NativeCall call);
+  NativeCallInit(const char* name, NativeCall call, bool casts_nothing = false);
 };
+// Note [direct calls under autocast]
+// While calls are hooked (call_hooks.h) the arguments of some functions are others than the program gave.
+// Such a function is called with them, directly or not. But a function that is none of those may call one of
+// them, from Python: it has to, unless all it does is to call a primitive that is none of them either, or a
+// native body that says this of the Python function in whose place it is: it calls nothing that is hooked.
+constexpr bool CASTS_NOTHING = true;
 
 // Whether a Python object is an int of 64 bits, and which.
 inline bool read_plain_int(PyObject* o, int64_t& value) {

@@ -60,7 +60,7 @@ PyObject* tolist_call(PyObject* const* args, Py_ssize_t positional, PyObject* kw
   return listed(t, values);
 }
 
-const NativeCallInit direct_call{"tolist", tolist_call};
+const NativeCallInit direct_call{"tolist", tolist_call, CASTS_NOTHING};
 
 PyMethodDef functions[] = {{"tolist", py_tolist, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
